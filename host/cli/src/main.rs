@@ -1,0 +1,2 @@
+//! The `jackfield` binary: the one place where the parts are put together.
+fn main() {}

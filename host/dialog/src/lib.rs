@@ -1,0 +1,1 @@
+//! Sessions and slots behind a store.

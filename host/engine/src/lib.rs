@@ -1,0 +1,1 @@
+//! The engine thread: KV, model runner, sampler, outbox.

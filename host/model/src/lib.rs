@@ -1,0 +1,1 @@
+//! Model files: GGUF, tokenizer, chat template, architectures.

@@ -1,0 +1,1 @@
+//! The Wasm runtime for policies: limits, freezing, registry, patch, swap.

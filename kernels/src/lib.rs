@@ -1,0 +1,1 @@
+//! Compute kernels behind safe slices: quantised matmul, paged attention, norms; one ISA per file.

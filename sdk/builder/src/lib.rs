@@ -1,0 +1,1 @@
+//! Builds a policy folder into a component.
