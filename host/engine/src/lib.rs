@@ -1,1 +1,20 @@
-//! The engine thread: KV, model runner, sampler, outbox.
+//! The engine: one thread that owns the KV cache and the scheduler and turns jobs into text.
+//!
+//! The way of a job: [`Engine::submit`] checks it and hands it to the engine thread, which loops
+//! *drain inbox → schedule → run the step → sample → commit → deliver*. What comes back arrives on the
+//! [`Ticket`]; dropping the ticket cancels the job and frees its blocks.
+//!
+//! Nothing here knows of HTTP, of policies or of sessions.
+
+mod config;
+mod engine;
+mod job;
+mod outbox;
+mod runner;
+mod sampler;
+mod text;
+mod worker;
+
+pub use config::{ConfigError, EngineConfig};
+pub use engine::{Engine, EngineStats, ModelInfo, StartError, SubmitError, Ticket};
+pub use job::{Delta, EngineFault, Finish, InvalidJob, Job, Output, Sampling, TokenInfo, Usage};

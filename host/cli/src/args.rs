@@ -1,0 +1,112 @@
+//! The command line, as it is written.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// An inference host whose routing, slots, compression and output filters are swapped while it serves.
+#[derive(Debug, Parser)]
+#[command(name = "jackfield", version, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve prebuilt policies; nothing is watched.
+    Serve(ServeArgs),
+    /// Serve, build policies from source, and swap each when it is saved.
+    Dev(DevArgs),
+    /// Make, build and test policies.
+    #[command(subcommand)]
+    Policy(PolicyCommand),
+    /// Fetch and look into models.
+    #[command(subcommand)]
+    Model(ModelCommand),
+}
+
+/// What `serve` and `dev` share. A flag wins over the configuration file.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// A .gguf file, a name from the catalogue, or OWNER/REPOSITORY/FILE.gguf of Hugging Face.
+    #[arg(long, value_name = "REF")]
+    pub(crate) model: Option<String>,
+    /// The configuration file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Where the API listens.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// Where the admin API listens.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) admin_listen: Option<SocketAddr>,
+    /// The key of the admin API.
+    #[arg(long, value_name = "KEY", env = "JACKFIELD_ADMIN_KEY", hide_env_values = true)]
+    pub(crate) admin_key: Option<String>,
+    /// A folder of built policies, as `jackfield policy build` writes it.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) policies: Option<PathBuf>,
+    /// Where acknowledged policies and compiled code are kept.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) state: Option<PathBuf>,
+    /// Threads of the engine.
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<usize>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DevArgs {
+    /// The project: its `plugins/` folder is built and watched.
+    #[arg(default_value = ".", value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    #[command(flatten)]
+    pub(crate) serve: ServeArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PolicyCommand {
+    /// Make a folder with a policy that builds and passes its first case.
+    New {
+        /// The kind of policy.
+        #[arg(long, value_name = "KIND")]
+        kind: String,
+        /// The policy's name, and its folder's.
+        name: String,
+        /// Where to put the folder.
+        #[arg(long, value_name = "DIR", default_value = "plugins")]
+        dir: PathBuf,
+    },
+    /// Build policy folders into what `serve --policies` reads.
+    Build {
+        /// Policy folders.
+        #[arg(required = true, value_name = "FOLDER")]
+        folders: Vec<PathBuf>,
+        /// Where the built policies go, one folder each.
+        #[arg(long, value_name = "DIR", default_value = "policies")]
+        out: PathBuf,
+    },
+    /// Build policy folders and run their recorded cases as the server would.
+    Test {
+        /// Policy folders.
+        #[arg(required = true, value_name = "FOLDER")]
+        folders: Vec<PathBuf>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ModelCommand {
+    /// Fetch a model into the cache and print where it is.
+    Pull {
+        /// A name from the catalogue or OWNER/REPOSITORY/FILE.gguf of Hugging Face.
+        #[arg(default_value = crate::model::DEFAULT_MODEL, value_name = "REF")]
+        reference: String,
+    },
+    /// Print what a model file says of itself.
+    Inspect {
+        /// As for `pull`, or a .gguf file.
+        #[arg(default_value = crate::model::DEFAULT_MODEL, value_name = "REF")]
+        reference: String,
+    },
+}

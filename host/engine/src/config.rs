@@ -1,0 +1,121 @@
+//! What an operator may set of the engine, checked once.
+
+use jackfield_model::ModelConfig;
+use jackfield_scheduler as scheduler;
+
+/// Sizes and limits of one engine.
+#[derive(Debug, Clone)]
+pub struct EngineConfig {
+    /// Tokens in one KV block.
+    pub block_size: usize,
+    /// Memory for K and V of all layers, in bytes.
+    pub kv_bytes: usize,
+    /// Rows (tokens) in one step, prefill and decode together.
+    pub max_step_tokens: usize,
+    /// Sequences that may hold blocks at once.
+    pub max_running: usize,
+    /// Requests that may wait beyond those that run; one more is refused as [`SubmitError::QueueFull`].
+    ///
+    /// [`SubmitError::QueueFull`]: crate::SubmitError::QueueFull
+    pub max_waiting: usize,
+    /// Waiting this long lifts a request by one priority level.
+    pub ageing_ms: u64,
+    /// Whether finished blocks are found again by later prompts.
+    pub prefix_cache: bool,
+    /// A cap on the context below the model's own, in tokens.
+    pub max_context: Option<usize>,
+}
+
+impl Default for EngineConfig {
+    fn default() -> Self {
+        EngineConfig {
+            block_size: 16,
+            kv_bytes: 1 << 30,
+            max_step_tokens: 256,
+            max_running: 64,
+            max_waiting: 256,
+            ageing_ms: 2_000,
+            prefix_cache: true,
+            max_context: None,
+        }
+    }
+}
+
+/// A configuration that cannot serve this model.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// A size that must not be zero is.
+    #[error("`{field}` is 0; it must be at least 1")]
+    Zero {
+        /// The field's name.
+        field: &'static str,
+    },
+    /// The memory given to KV holds no useful number of blocks.
+    #[error(
+        "`kv_bytes` is {kv_bytes}, which holds {blocks} blocks of {block_size} tokens ({block_bytes} bytes each); \
+         give at least {} bytes", 2 * block_bytes
+    )]
+    TooFewBlocks {
+        /// What was given.
+        kv_bytes: usize,
+        /// What it holds.
+        blocks: usize,
+        /// Tokens per block.
+        block_size: usize,
+        /// Bytes per block, all layers.
+        block_bytes: usize,
+    },
+    /// The scheduler refused what was left.
+    #[error(transparent)]
+    Scheduler(#[from] scheduler::ConfigError),
+}
+
+impl EngineConfig {
+    /// Blocks that fit, and the scheduler's share of the configuration.
+    pub(crate) fn plan_for(&self, model: &ModelConfig) -> Result<scheduler::Config, ConfigError> {
+        for (field, value) in [
+            ("block_size", self.block_size),
+            ("max_step_tokens", self.max_step_tokens),
+            ("max_running", self.max_running),
+        ] {
+            if value == 0 {
+                return Err(ConfigError::Zero { field });
+            }
+        }
+        let block_bytes = kv_block_bytes(model, self.block_size);
+        let blocks = self.kv_bytes / block_bytes;
+        if blocks < 2 {
+            return Err(ConfigError::TooFewBlocks {
+                kv_bytes: self.kv_bytes,
+                blocks,
+                block_size: self.block_size,
+                block_bytes,
+            });
+        }
+        Ok(scheduler::Config {
+            block_size: self.block_size,
+            blocks,
+            max_step_tokens: self.max_step_tokens,
+            max_running: self.max_running,
+            max_waiting: self.max_in_flight(),
+            max_context: self.context(model),
+            ageing_ms: self.ageing_ms,
+            prefix_cache: self.prefix_cache,
+        })
+    }
+
+    /// Requests that may be inside at once, running or waiting.
+    pub(crate) fn max_in_flight(&self) -> usize {
+        self.max_running.saturating_add(self.max_waiting)
+    }
+
+    /// Tokens a sequence may hold, prompt and answer together.
+    pub(crate) fn context(&self, model: &ModelConfig) -> usize {
+        self.max_context.unwrap_or(usize::MAX).min(model.context)
+    }
+}
+
+/// Bytes of one block: K and V, every layer, two bytes a value.
+fn kv_block_bytes(model: &ModelConfig, block_size: usize) -> usize {
+    2 * 2 * model.layers * model.kv_heads * model.head_dim * block_size
+}

@@ -1,0 +1,264 @@
+//! The handle that the rest of the host holds.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jackfield_kernels::{Cpu, KvArena};
+use jackfield_model::{ChatTemplate, Model, Tokenizer};
+use jackfield_scheduler::{RequestId, Scheduler, Stats};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use crate::config::{ConfigError, EngineConfig};
+use crate::job::{InvalidJob, Job, Output};
+use crate::runner::ModelRunner;
+use crate::worker::{Command, Submission, Worker};
+
+/// A handle to a running engine; clones share it. The engine thread ends when the last one is dropped.
+#[derive(Clone)]
+pub struct Engine {
+    model: Arc<Model>,
+    info: Arc<ModelInfo>,
+    shared: Arc<Shared>,
+    inbox: Sender<Command>,
+}
+
+/// What the outside may know of the model that is served.
+#[derive(Debug, Clone)]
+pub struct ModelInfo {
+    /// The name in the file.
+    pub name: String,
+    /// The architecture's name.
+    pub architecture: &'static str,
+    /// Tokens that a prompt and its answer may have together.
+    pub context: usize,
+    /// Token ids are below this.
+    pub vocab: usize,
+    /// Identity of weights, tokenizer and template.
+    pub fingerprint: [u8; 32],
+}
+
+/// How the engine stands, at this instant.
+#[derive(Debug, Clone)]
+pub struct EngineStats {
+    /// The scheduler's counts of requests, blocks and tokens.
+    pub scheduler: Stats,
+    /// Requests inside, running or waiting.
+    pub in_flight: usize,
+    /// How many may be.
+    pub max_in_flight: usize,
+}
+
+/// The engine did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The configuration does not fit the model.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The KV cache could not be made.
+    #[error("cannot make the KV cache: {0}; give a smaller `kv_bytes`")]
+    Kv(#[source] jackfield_kernels::KernelError),
+    /// The system refused a thread.
+    #[error("cannot start the engine thread: {0}")]
+    Thread(#[from] std::io::Error),
+}
+
+/// A job was not taken.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum SubmitError {
+    /// As many requests are inside as may be; try again later.
+    #[error("the queue is full: {in_flight} requests are running or waiting")]
+    QueueFull {
+        /// Requests inside.
+        in_flight: usize,
+    },
+    /// Prompt and at least one token of answer do not fit.
+    #[error("the prompt has {prompt_tokens} tokens; the context holds {limit}, the answer included")]
+    TooLong {
+        /// Tokens of the prompt.
+        prompt_tokens: usize,
+        /// Tokens that fit, prompt and answer together.
+        limit: usize,
+    },
+    /// A field is out of its range.
+    #[error(transparent)]
+    Invalid(#[from] InvalidJob),
+    /// The engine has stopped after a failure.
+    #[error("the engine is down")]
+    Down,
+}
+
+impl Engine {
+    /// Starts the engine thread with its KV cache.
+    pub fn start(model: Model, cpu: &Cpu, config: &EngineConfig) -> Result<Engine, StartError> {
+        let plan = config.plan_for(&model.config)?;
+        let shape = model.kv_shape(plan.blocks, plan.block_size);
+        let kv = KvArena::new(shape).map_err(StartError::Kv)?;
+        let model = Arc::new(model);
+        let info = ModelInfo {
+            name: model.config.name.clone(),
+            architecture: model.config.architecture,
+            context: plan.max_context.min(plan.blocks * plan.block_size),
+            vocab: model.config.vocab,
+            fingerprint: model.fingerprint,
+        };
+        tracing::info!(
+            model = info.name,
+            isa = ?cpu.isa(),
+            threads = cpu.threads(),
+            kv_blocks = plan.blocks,
+            block_tokens = plan.block_size,
+            "engine ready"
+        );
+        let shared = Arc::new(Shared::new(Scheduler::new(plan).map_err(ConfigError::from)?, config));
+        let (inbox, commands) = mpsc::channel();
+        let runner = ModelRunner::new(Arc::clone(&model), kv);
+        let worker = Worker::new(Arc::clone(&model), Arc::clone(&shared), commands, runner);
+        std::thread::Builder::new().name("engine".into()).spawn(move || worker.run())?;
+        Ok(Engine { model, info: Arc::new(info), shared, inbox })
+    }
+
+    /// Hands a job to the engine thread.
+    ///
+    /// # Errors
+    /// The job is refused at once, before it costs anything, when it is out of range, too long, or one too many.
+    pub fn submit(&self, job: Job) -> Result<Ticket, SubmitError> {
+        job.check(self.info.vocab)?;
+        if job.prompt.len() >= self.info.context {
+            return Err(SubmitError::TooLong {
+                prompt_tokens: job.prompt.len(),
+                limit: self.info.context,
+            });
+        }
+        if !self.is_ready() {
+            return Err(SubmitError::Down);
+        }
+        let admission = Admission::take(&self.shared)?;
+        let id = RequestId(self.shared.next_request.fetch_add(1, Ordering::Relaxed));
+        let seed = job.sampling.seed.map_or_else(fresh_seed, Ok).map_err(|_| SubmitError::Down)?;
+        let (responder, outputs) = unbounded_channel();
+        let submission = Submission { id, job, seed, responder, admission };
+        let sent = self.inbox.send(Command::Submit(Box::new(submission)));
+        sent.map_err(|_| SubmitError::Down)?;
+        Ok(Ticket { id, inbox: self.inbox.clone(), outputs, done: false })
+    }
+
+    /// False once the engine has failed.
+    pub fn is_ready(&self) -> bool {
+        !self.shared.closed.load(Ordering::Acquire)
+    }
+
+    /// Counts of requests, blocks and tokens.
+    pub fn stats(&self) -> EngineStats {
+        EngineStats {
+            scheduler: self.shared.scheduler().stats(),
+            in_flight: self.shared.in_flight.load(Ordering::Acquire),
+            max_in_flight: self.shared.max_in_flight,
+        }
+    }
+
+    /// Tokens at the front of `prompt` whose KV is held under `salt`.
+    pub fn cached_prefix(&self, prompt: &[u32], salt: &[u8; 32]) -> usize {
+        self.shared.scheduler().cached_prefix(prompt, salt)
+    }
+
+    /// The model that is served.
+    pub fn model(&self) -> &ModelInfo {
+        &self.info
+    }
+
+    /// The model's tokenizer.
+    pub fn tokenizer(&self) -> &Arc<Tokenizer> {
+        &self.model.tokenizer
+    }
+
+    /// The model's chat template.
+    pub fn template(&self) -> &Arc<ChatTemplate> {
+        &self.model.template
+    }
+}
+
+/// The receiving end of one job. Dropping it cancels the job, wherever it is.
+#[derive(Debug)]
+pub struct Ticket {
+    id: RequestId,
+    inbox: Sender<Command>,
+    outputs: UnboundedReceiver<Output>,
+    done: bool,
+}
+
+impl Ticket {
+    /// The next output; none after `Done` or `Failed`.
+    pub async fn next(&mut self) -> Option<Output> {
+        if self.done {
+            return None;
+        }
+        let output = self.outputs.recv().await;
+        self.done = matches!(output, None | Some(Output::Done(_) | Output::Failed(_)));
+        output
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        if !self.done {
+            // An engine that is gone has nothing left to cancel.
+            let _ = self.inbox.send(Command::Cancel(self.id));
+        }
+    }
+}
+
+/// What handles and the engine thread both see.
+pub(crate) struct Shared {
+    /// Locked for the microseconds of `schedule`, `commit` and look-ups; never while a step runs.
+    scheduler: Mutex<Scheduler>,
+    in_flight: AtomicUsize,
+    max_in_flight: usize,
+    next_request: AtomicU64,
+    closed: AtomicBool,
+}
+
+impl Shared {
+    fn new(scheduler: Scheduler, config: &EngineConfig) -> Self {
+        Shared {
+            scheduler: Mutex::new(scheduler),
+            in_flight: AtomicUsize::new(0),
+            max_in_flight: config.max_in_flight(),
+            next_request: AtomicU64::new(0),
+            closed: AtomicBool::new(false),
+        }
+    }
+
+    /// After a panic the counts may be read still; nothing is scheduled any more.
+    pub(crate) fn scheduler(&self) -> MutexGuard<'_, Scheduler> {
+        self.scheduler.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+    }
+}
+
+/// One request's place among those in flight; dropping it gives the place back.
+pub(crate) struct Admission(Arc<Shared>);
+
+impl Admission {
+    fn take(shared: &Arc<Shared>) -> Result<Admission, SubmitError> {
+        let more = |n: usize| (n < shared.max_in_flight).then_some(n + 1);
+        shared
+            .in_flight
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, more)
+            .map(|_| Admission(Arc::clone(shared)))
+            .map_err(|in_flight| SubmitError::QueueFull { in_flight })
+    }
+}
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+fn fresh_seed() -> Result<u64, getrandom::Error> {
+    getrandom::u64()
+}

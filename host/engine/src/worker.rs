@@ -1,0 +1,263 @@
+//! The engine thread: drain inbox → schedule → run the step → sample → commit → deliver.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, RecvError, TryRecvError};
+use std::sync::{Arc, PoisonError};
+use std::time::Instant;
+
+use jackfield_model::Model;
+use jackfield_scheduler::{
+    Event, FinishReason, Millis, Plan, Request, RequestId, Sampled, SequenceId,
+};
+
+use crate::engine::{Admission, Shared};
+use crate::job::{EngineFault, Finish, Job, Output, Usage};
+use crate::outbox::{Answer, Responder};
+use crate::runner::ModelRunner;
+use crate::sampler::{Chosen, Sampler};
+use crate::text::StopMatcher;
+
+/// Everything the outside may ask of the engine thread.
+pub(crate) enum Command {
+    Submit(Box<Submission>),
+    Cancel(RequestId),
+}
+
+/// A checked job with the place that it holds and the way back.
+pub(crate) struct Submission {
+    pub(crate) id: RequestId,
+    pub(crate) job: Job,
+    pub(crate) seed: u64,
+    pub(crate) responder: Responder,
+    pub(crate) admission: Admission,
+}
+
+/// The thread's own state; what others may look at is in [`Shared`].
+pub(crate) struct Worker {
+    model: Arc<Model>,
+    shared: Arc<Shared>,
+    inbox: Receiver<Command>,
+    runner: ModelRunner,
+    sequences: HashMap<SequenceId, Writer>,
+    requests: HashMap<RequestId, Running>,
+    started: Instant,
+}
+
+/// One sequence: how it chooses, where its text goes, when it ends.
+struct Writer {
+    sampler: Sampler,
+    answer: Answer,
+    stop_tokens: Vec<u32>,
+    ignore_end: bool,
+}
+
+/// One request on its way.
+struct Running {
+    responder: Responder,
+    sequences: Vec<SequenceId>,
+    /// Held for its `Drop`: the request's place among those in flight.
+    _admission: Admission,
+}
+
+/// The inbox is closed: every handle is gone.
+struct Closed;
+
+impl Worker {
+    pub(crate) fn new(
+        model: Arc<Model>,
+        shared: Arc<Shared>,
+        inbox: Receiver<Command>,
+        runner: ModelRunner,
+    ) -> Self {
+        Worker {
+            model,
+            shared,
+            inbox,
+            runner,
+            sequences: HashMap::new(),
+            requests: HashMap::new(),
+            started: Instant::now(),
+        }
+    }
+
+    /// Runs until every handle is gone. A panic or a failing model fails all streams and closes the engine.
+    pub(crate) fn run(mut self) {
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.serve()));
+        self.shared.close();
+        let message = match outcome {
+            Ok(Ok(())) => return,
+            Ok(Err(fault)) => fault.message,
+            Err(panic) => panic_message(panic.as_ref()),
+        };
+        tracing::error!(message, "the engine stopped; its streams fail");
+        self.fail_all(&EngineFault { message });
+    }
+
+    fn serve(&mut self) -> Result<(), EngineFault> {
+        while self.drain_inbox().is_ok() {
+            let plan = self.shared.scheduler().schedule(self.now());
+            if !plan.work.is_empty() {
+                self.step(&plan)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what has come; waits for more when there is nothing else to do.
+    fn drain_inbox(&mut self) -> Result<(), Closed> {
+        if self.requests.is_empty() {
+            let command = self.inbox.recv().map_err(|RecvError| Closed)?;
+            self.obey(command);
+        }
+        loop {
+            match self.inbox.try_recv() {
+                Ok(command) => self.obey(command),
+                Err(TryRecvError::Empty) => return Ok(()),
+                Err(TryRecvError::Disconnected) if self.requests.is_empty() => return Err(Closed),
+                Err(TryRecvError::Disconnected) => return Ok(()),
+            }
+        }
+    }
+
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::Submit(submission) => self.admit(*submission),
+            Command::Cancel(id) => self.cancel(id),
+        }
+    }
+
+    fn admit(&mut self, submission: Submission) {
+        let Submission { id, job, seed, responder, admission } = submission;
+        let request = Request {
+            id,
+            prompt: job.prompt.clone(),
+            n: job.n,
+            max_new_tokens: job.max_new_tokens,
+            priority: job.priority,
+            salt: job.salt,
+        };
+        let now = self.now();
+        let added = self.shared.scheduler().add(request, now);
+        let sequences = match added {
+            Ok(sequences) => sequences,
+            Err(error) => {
+                let _ = responder.send(Output::Failed(EngineFault { message: error.to_string() }));
+                return;
+            }
+        };
+        let stops = StopMatcher::new(job.stop);
+        for (choice, &sequence) in (0..).zip(&sequences) {
+            let tokenizer = Arc::clone(&self.model.tokenizer);
+            let writer = Writer {
+                sampler: Sampler::new(job.sampling.clone(), seed, choice, &job.prompt),
+                answer: Answer::new(choice, tokenizer, responder.clone(), stops.clone()),
+                stop_tokens: job.stop_tokens.clone(),
+                ignore_end: job.sampling.ignore_end,
+            };
+            self.sequences.insert(sequence, writer);
+        }
+        self.requests.insert(id, Running { responder, sequences, _admission: admission });
+    }
+
+    fn cancel(&mut self, id: RequestId) {
+        self.shared.scheduler().cancel(id);
+        self.forget(id);
+    }
+
+    fn step(&mut self, plan: &Plan) -> Result<(), EngineFault> {
+        self.runner.run(plan).map_err(|error| EngineFault { message: error.to_string() })?;
+        let sampled = self.sample(plan);
+        let now = self.now();
+        let events = self.shared.scheduler().commit(plan, &sampled, now);
+        for event in events {
+            self.deliver(event);
+        }
+        Ok(())
+    }
+
+    /// Chooses a token for every sequence that has one due, and takes it into its text.
+    fn sample(&mut self, plan: &Plan) -> Vec<Sampled> {
+        let mut sampled = Vec::new();
+        let mut logits = Vec::new();
+        let due = plan.work.iter().filter(|work| !work.sample.is_empty());
+        for (row, work) in due.enumerate() {
+            for &sequence in &work.sample {
+                let Some(writer) = self.sequences.get_mut(&sequence) else { continue };
+                logits.clear();
+                logits.extend_from_slice(self.runner.logits(row));
+                let chosen = writer.sampler.choose(&mut logits);
+                let stop = writer.take(&chosen, &self.model);
+                sampled.push(Sampled { sequence, token: chosen.token, stop });
+            }
+        }
+        sampled
+    }
+
+    fn deliver(&mut self, event: Event) {
+        match event {
+            Event::Token { sequence, .. } => {
+                if let Some(writer) = self.sequences.get_mut(&sequence) {
+                    writer.answer.deliver();
+                }
+            }
+            Event::Finished { sequence, reason } => {
+                if let Some(mut writer) = self.sequences.remove(&sequence) {
+                    writer.answer.finish(match reason {
+                        FinishReason::Stop => Finish::Stop,
+                        FinishReason::Length => Finish::Length,
+                    });
+                }
+            }
+            Event::RequestDone { request, usage } => {
+                if let Some(running) = self.forget(request) {
+                    let _ = running.responder.send(Output::Done(Usage {
+                        prompt_tokens: usage.prompt_tokens,
+                        completion_tokens: usage.completion_tokens,
+                        cached_tokens: usage.cached_tokens,
+                    }));
+                }
+            }
+        }
+    }
+
+    fn forget(&mut self, id: RequestId) -> Option<Running> {
+        let running = self.requests.remove(&id)?;
+        for sequence in &running.sequences {
+            self.sequences.remove(sequence);
+        }
+        Some(running)
+    }
+
+    fn fail_all(&mut self, fault: &EngineFault) {
+        for (_, running) in self.requests.drain() {
+            let _ = running.responder.send(Output::Failed(fault.clone()));
+        }
+        while let Ok(command) = self.inbox.try_recv() {
+            if let Command::Submit(submission) = command {
+                let _ = submission.responder.send(Output::Failed(fault.clone()));
+            }
+        }
+    }
+
+    fn now(&self) -> Millis {
+        Millis(self.started.elapsed().as_millis() as u64)
+    }
+}
+
+impl Writer {
+    /// Takes a token; true when the answer ends with it. A token that ends the answer adds no text.
+    fn take(&mut self, chosen: &Chosen, model: &Model) -> bool {
+        let ends = self.stop_tokens.contains(&chosen.token)
+            || (!self.ignore_end && model.tokenizer.is_end(chosen.token));
+        ends || self.answer.take(chosen)
+    }
+}
+
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic
+        .downcast_ref::<&str>()
+        .map(|s| (*s).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "a panic without a message".to_owned())
+}
