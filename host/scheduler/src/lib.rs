@@ -1,1 +1,59 @@
 //! Continuous batching, block pool and prefix cache; pure, without IO, clock, randomness or tensors.
+//!
+//! The engine's loop is three calls: [`Scheduler::schedule`] says what the next step computes, the engine runs it and
+//! samples, [`Scheduler::commit`] takes the sampled tokens and says what happened.
+//!
+//! ```
+//! use jackfield_scheduler::{Config, Millis, Request, RequestId, Sampled, Scheduler};
+//!
+//! let mut scheduler = Scheduler::new(Config { blocks: 64, ..Config::default() }).unwrap();
+//! let request = Request { prompt: vec![1, 2, 3], max_new_tokens: 2, ..Request::new(RequestId(7)) };
+//! scheduler.add(request, Millis(0)).unwrap();
+//! while !scheduler.is_idle() {
+//!     let plan = scheduler.schedule(Millis(0));
+//!     // Here the engine runs `plan.copies`, then the rows of `plan.work`, and samples for each id in `work.sample`.
+//!     let sampled: Vec<_> = plan.sampling().map(|sequence| Sampled { sequence, token: 42, stop: false }).collect();
+//!     for event in scheduler.commit(&plan, &sampled, Millis(1)) {
+//!         println!("{event}");
+//!     }
+//! }
+//! assert_eq!(scheduler.stats().used_blocks, 0);
+//! ```
+//!
+//! # How it decides
+//! - **Order.** A request of priority `p` ranks as if it had arrived `p * ageing_ms` later than it did. The rank never
+//!   changes, so whatever waits is overtaken only by requests that arrive within that time: nothing starves, and
+//!   nothing is sorted twice.
+//! - **Step.** Every decoding sequence gets its token first. The rest of the token budget goes to prefill: half to the
+//!   first in rank, so that a long prompt keeps moving, the other half to the shortest, so that a long prompt blocks
+//!   nobody.
+//! - **Memory.** A sequence gets the blocks of all its known tokens when it is admitted, and one more at a time while
+//!   it decodes. When none is left the last in rank is preempted: its blocks go, its tokens stay, and it is computed
+//!   again later, mostly from the prefix cache.
+//! - **Sharing.** Whole, computed blocks are published under a salted hash chain. The `n` choices of a request share
+//!   the blocks of its prompt; who writes into a block that others read gets a copy first.
+//!
+//! # What is not here
+//! - No clock: time is an argument. No randomness, no thread, no channel, no tensor.
+//! - No iteration over a hash map: the same calls give the same plans.
+//! - No work that grows with all the tokens in flight: a step touches the tokens it computes.
+
+mod audit;
+mod blocks;
+mod commit;
+mod config;
+mod event;
+mod plan;
+mod planning;
+mod pool;
+mod prefill;
+mod prefix;
+mod request;
+mod scheduler;
+mod sequence;
+
+pub use config::{Config, ConfigError};
+pub use event::{Event, FinishReason, Sampled, Stats, Usage};
+pub use plan::{CopyBlock, Plan, Work};
+pub use request::{AddError, BlockId, Millis, Request, RequestId, SequenceId};
+pub use scheduler::Scheduler;

@@ -1,0 +1,86 @@
+//! The pool and the cache over it, kept in step with each other.
+
+use crate::pool::BlockPool;
+use crate::prefix::{BlockHash, PrefixCache};
+use crate::request::BlockId;
+
+/// Blocks to own, and the prefixes found in them.
+#[derive(Debug)]
+pub(crate) struct Blocks {
+    pub(crate) pool: BlockPool,
+    pub(crate) cache: PrefixCache,
+    /// Counter: cached blocks given to something else.
+    pub(crate) evicted: u64,
+}
+
+impl Blocks {
+    pub(crate) fn new(count: usize) -> Self {
+        Blocks { pool: BlockPool::new(count), cache: PrefixCache::default(), evicted: 0 }
+    }
+
+    /// A block with one owner and no content.
+    pub(crate) fn take(&mut self) -> Option<BlockId> {
+        let taken = self.pool.take()?;
+        if let Some(prefix) = taken.evicted {
+            self.cache.forget(&prefix);
+            self.evicted += 1;
+        }
+        Some(taken.block)
+    }
+
+    /// One more owner for the block that holds this prefix, if there is one.
+    pub(crate) fn share_found(&mut self, prefix: &BlockHash) -> Option<BlockId> {
+        let block = self.cache.find(prefix)?;
+        self.pool.share(block);
+        Some(block)
+    }
+
+    /// Gives up a table. The last block goes first, so that of a prefix that nobody uses the end is evicted before the
+    /// beginning, without which the end could not be found.
+    pub(crate) fn release_all(&mut self, table: &[BlockId]) {
+        for block in table.iter().rev() {
+            self.pool.release(*block);
+        }
+    }
+
+    /// Lets others find a whole, computed block. Does nothing when another block holds the same prefix, or this block
+    /// has been published before.
+    pub(crate) fn publish(&mut self, block: BlockId, prefix: BlockHash) {
+        if self.pool.holds(block).is_none() && self.cache.publish(prefix, block) {
+            self.pool.publish(block, prefix);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prefix::Chain;
+
+    #[test]
+    fn the_end_of_an_unused_prefix_is_evicted_first() {
+        let mut blocks = Blocks::new(3);
+        let mut chain = Chain::new(&[0; 32], 1);
+        let table: Vec<_> = (0..3).map(|_| blocks.take().unwrap()).collect();
+        let links: Vec<_> = (0..3).map(|token| chain.push([token].into_iter())).collect();
+        table.iter().zip(&links).for_each(|(block, link)| blocks.publish(*block, *link));
+        blocks.release_all(&table);
+
+        assert_eq!(blocks.take(), Some(table[2]));
+        assert_eq!(blocks.share_found(&links[2]), None);
+        assert_eq!(blocks.share_found(&links[1]), Some(table[1]));
+        assert_eq!(blocks.evicted, 1);
+    }
+
+    #[test]
+    fn a_second_block_of_the_same_prefix_goes_blank() {
+        let mut blocks = Blocks::new(2);
+        let link = Chain::new(&[0; 32], 1).push([5].into_iter());
+        let (first, second) = (blocks.take().unwrap(), blocks.take().unwrap());
+        blocks.publish(first, link);
+        blocks.publish(second, link);
+        blocks.release_all(&[first, second]);
+        assert_eq!((blocks.pool.free(), blocks.pool.cached(), blocks.cache.len()), (2, 1, 1));
+        assert_eq!(blocks.share_found(&link), Some(first));
+    }
+}

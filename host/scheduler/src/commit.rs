@@ -1,0 +1,116 @@
+//! Taking a step's results.
+
+use std::collections::HashMap;
+
+use crate::event::{Event, FinishReason, Sampled};
+use crate::plan::{Plan, Work};
+use crate::request::{Millis, SequenceId};
+use crate::scheduler::Scheduler;
+
+/// The samples of each sequence, in order.
+type Samples<'a> = HashMap<SequenceId, Vec<&'a Sampled>>;
+
+impl Scheduler {
+    /// Takes the tokens sampled in a step that has run, and tells what came of it.
+    ///
+    /// Sequences cancelled since the plan was made are skipped, as are samples nobody asked for. A sequence that was to
+    /// sample and has none computes its last token again in the next step. A plan other than the last is ignored.
+    pub fn commit(&mut self, plan: &Plan, sampled: &[Sampled], now: Millis) -> Vec<Event> {
+        self.advance(now);
+        let mut events = std::mem::take(&mut self.events);
+        let Some(in_flight) = self.in_flight.take_if(|in_flight| in_flight.step == plan.step) else {
+            return events;
+        };
+        let mut samples = Samples::new();
+        for sample in sampled {
+            samples.entry(sample.sequence).or_default().push(sample);
+        }
+        for (work, key) in plan.work.iter().zip(in_flight.works) {
+            self.commit_rows(key, work);
+            if work.sample.is_empty() {
+                continue;
+            }
+            for choice in self.fork(key) {
+                let drawn = samples.get(&choice).map_or(&[][..], |drawn| drawn);
+                self.accept(choice, work, drawn, &mut events);
+            }
+        }
+        events
+    }
+
+    /// The rows are in their blocks. Blocks that became whole are published.
+    fn commit_rows(&mut self, key: SequenceId, work: &Work) {
+        let block_size = self.config.block_size;
+        let Some(sequence) = self.sequences.get_mut(&key) else { return };
+        let before = sequence.computed;
+        sequence.computed = work.end();
+        self.counters.computed_tokens += work.tokens.len() as u64;
+        self.counters.recomputed_tokens += sequence.reached.min(work.end()).saturating_sub(before) as u64;
+        sequence.reached = sequence.reached.max(work.end());
+        if !self.config.prefix_cache {
+            return;
+        }
+        for block in before / block_size..work.end() / block_size {
+            if let Some(prefix) = sequence.hash_of(block, block_size) {
+                self.blocks.publish(sequence.table[block], prefix);
+            }
+        }
+    }
+
+    /// Splits a sequence that stands for several choices, or for another than itself, into one for each. They share
+    /// every block, the last and partly filled one included.
+    fn fork(&mut self, key: SequenceId) -> Vec<SequenceId> {
+        let Some(sequence) = self.sequences.get(&key) else { return Vec::new() };
+        let choices = sequence.choices.clone();
+        if choices == [key] {
+            return choices;
+        }
+        let request = sequence.request;
+        let forks: Vec<_> = choices.iter().map(|choice| sequence.fork(*choice)).collect();
+        for fork in &forks {
+            fork.table.iter().for_each(|block| self.blocks.pool.share(*block));
+        }
+        self.remove(key);
+        if let Some(pending) = self.requests.get_mut(&request) {
+            pending.sequences.clone_from(&choices);
+        }
+        for fork in forks {
+            self.running.insert(fork.rank);
+            self.sequences.insert(fork.rank.id, fork);
+        }
+        choices
+    }
+
+    /// Appends what was drawn for one choice, up to its end. One token more than the rows after the known ones can be
+    /// taken: their keys and values are in place, that of the last token is not.
+    fn accept(&mut self, choice: SequenceId, work: &Work, drawn: &[&Sampled], events: &mut Vec<Event>) {
+        let Some(sequence) = self.sequences.get_mut(&choice) else { return };
+        let most = (work.end() + 1).saturating_sub(sequence.known());
+        let mut ends = None;
+        for sample in drawn.iter().take(most) {
+            sequence.push(sample.token);
+            events.push(Event::Token { sequence: choice, token: sample.token });
+            if let Some(pending) = self.requests.get_mut(&sequence.request) {
+                pending.usage.completion_tokens += 1;
+            }
+            ends = match sample.stop {
+                true => Some(FinishReason::Stop),
+                false => (sequence.known() >= sequence.limit).then_some(FinishReason::Length),
+            };
+            if ends.is_some() {
+                break;
+            }
+        }
+        sequence.computed = sequence.computed.min(sequence.known() - 1);
+        if let Some(reason) = ends {
+            self.finish(choice, reason, events);
+        }
+    }
+
+    fn finish(&mut self, choice: SequenceId, reason: FinishReason, events: &mut Vec<Event>) {
+        let Some(sequence) = self.remove(choice) else { return };
+        self.choices.remove(&choice);
+        events.push(Event::Finished { sequence: choice, reason, tokens: sequence.generated() });
+        events.extend(self.leave_request(sequence.request, choice));
+    }
+}

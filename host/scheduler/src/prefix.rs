@@ -1,0 +1,144 @@
+//! The prefix cache: which block holds which prefix.
+
+use std::collections::HashMap;
+
+use crate::request::BlockId;
+
+/// All tokens from the start to the end of one whole block, under a salt: a link of the hash chain, all 256 bits of it.
+/// Equal hashes are taken for equal prefixes, so nothing shorter would do where an asker may look for collisions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct BlockHash([u8; 32]);
+
+/// The hashes of a sequence's whole blocks, extended one block at a time.
+#[derive(Debug, Clone)]
+pub(crate) struct Chain {
+    root: BlockHash,
+    links: Vec<BlockHash>,
+}
+
+/// Finds published blocks. Owns none: the pool tells it what is evicted.
+#[derive(Debug, Default)]
+pub(crate) struct PrefixCache {
+    /// Never iterated over.
+    blocks: HashMap<BlockHash, BlockId>,
+}
+
+impl Chain {
+    /// The empty prefix under a salt. The block size is part of it: the same tokens cut otherwise are another chain.
+    pub(crate) fn new(salt: &[u8; 32], block_size: usize) -> Self {
+        let mut hasher = blake3::Hasher::new_derive_key("jackfield 2025 prefix chain, root");
+        hasher.update(salt).update(&(block_size as u64).to_le_bytes());
+        Chain { root: BlockHash(*hasher.finalize().as_bytes()), links: Vec::new() }
+    }
+
+    /// Blocks hashed so far.
+    pub(crate) fn len(&self) -> usize {
+        self.links.len()
+    }
+
+    /// The link of a block hashed before.
+    pub(crate) fn get(&self, block: usize) -> Option<BlockHash> {
+        self.links.get(block).copied()
+    }
+
+    /// Adds the next block. What is hashed is framed: the link before (32 bytes), the count, then 4 bytes a token.
+    pub(crate) fn push(&mut self, tokens: impl ExactSizeIterator<Item = u32>) -> BlockHash {
+        let before = self.links.last().unwrap_or(&self.root);
+        let mut hasher = blake3::Hasher::new_derive_key("jackfield 2025 prefix chain, block");
+        hasher.update(&before.0).update(&(tokens.len() as u64).to_le_bytes());
+        // A hasher call per token costs more than the hash.
+        let mut bytes = [0; 256];
+        let mut filled = 0;
+        for token in tokens {
+            bytes[filled..filled + 4].copy_from_slice(&token.to_le_bytes());
+            filled += 4;
+            if filled == bytes.len() {
+                hasher.update(&bytes);
+                filled = 0;
+            }
+        }
+        hasher.update(&bytes[..filled]);
+        let link = BlockHash(*hasher.finalize().as_bytes());
+        self.links.push(link);
+        link
+    }
+}
+
+impl PrefixCache {
+    /// The block that holds this prefix.
+    pub(crate) fn find(&self, prefix: &BlockHash) -> Option<BlockId> {
+        self.blocks.get(prefix).copied()
+    }
+
+    /// Says where a prefix is. One block per prefix: false, and nothing changed, when there is one already.
+    pub(crate) fn publish(&mut self, prefix: BlockHash, block: BlockId) -> bool {
+        match self.blocks.entry(prefix) {
+            std::collections::hash_map::Entry::Occupied(_) => false,
+            std::collections::hash_map::Entry::Vacant(place) => {
+                place.insert(block);
+                true
+            }
+        }
+    }
+
+    /// Its block was given to something else.
+    pub(crate) fn forget(&mut self, prefix: &BlockHash) {
+        self.blocks.remove(prefix);
+    }
+
+    /// Published prefixes.
+    pub(crate) fn len(&self) -> usize {
+        self.blocks.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chain(salt: u8, block_size: usize, tokens: &[u32]) -> Chain {
+        let mut chain = Chain::new(&[salt; 32], block_size);
+        for block in tokens.chunks_exact(block_size) {
+            chain.push(block.iter().copied());
+        }
+        chain
+    }
+
+    #[test]
+    fn a_link_stands_for_everything_before_it() {
+        let one = chain(0, 2, &[1, 2, 3, 4]);
+        assert_eq!(one.get(1), chain(0, 2, &[1, 2, 3, 4, 5, 6]).get(1));
+        assert_ne!(one.get(1), chain(0, 2, &[1, 9, 3, 4]).get(1));
+        assert_ne!(one.get(0), one.get(1));
+        assert_eq!(one.get(2), None);
+    }
+
+    #[test]
+    fn salt_and_block_size_part_equal_tokens() {
+        let tokens = [7; 8];
+        let links = [chain(0, 2, &tokens), chain(1, 2, &tokens), chain(0, 4, &tokens)].map(|c| c.get(0));
+        assert!(links[0] != links[1] && links[0] != links[2] && links[1] != links[2]);
+    }
+
+    #[test]
+    fn every_token_of_a_large_block_counts() {
+        let mut tokens: Vec<u32> = (0..200).collect();
+        let whole = chain(0, 200, &tokens).get(0);
+        for at in [0, 63, 64, 127, 128, 199] {
+            tokens[at] += 1000;
+            assert_ne!(whole, chain(0, 200, &tokens).get(0), "token {at}");
+            tokens[at] -= 1000;
+        }
+    }
+
+    #[test]
+    fn the_first_block_of_a_prefix_stays() {
+        let mut cache = PrefixCache::default();
+        let prefix = chain(0, 1, &[1]).get(0).unwrap();
+        assert!(cache.publish(prefix, BlockId(3)));
+        assert!(!cache.publish(prefix, BlockId(4)));
+        assert_eq!(cache.find(&prefix), Some(BlockId(3)));
+        cache.forget(&prefix);
+        assert_eq!(cache.find(&prefix), None);
+    }
+}

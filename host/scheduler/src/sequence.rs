@@ -1,0 +1,162 @@
+//! Token ids, block table, counters of one sequence; and the request it belongs to.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::event::Usage;
+use crate::prefix::{BlockHash, Chain};
+use crate::request::{BlockId, Millis, RequestId, SequenceId};
+
+/// Where a sequence stands among all others, for its whole life: the smaller goes first, the largest is preempted first.
+///
+/// `due` is the arrival plus `priority * ageing_ms`. Comparing that is the same as comparing priorities that improve by
+/// one for every `ageing_ms` of waiting, without a clock and without sorting again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Rank {
+    pub(crate) due: Millis,
+    pub(crate) id: SequenceId,
+}
+
+/// Tokens and the blocks that hold their keys and values.
+///
+/// Until the prompt is computed one sequence stands for all choices of its request; then it forks, and each fork has one
+/// choice: itself.
+#[derive(Debug, Clone)]
+pub(crate) struct Sequence {
+    pub(crate) request: RequestId,
+    pub(crate) rank: Rank,
+    pub(crate) priority: u8,
+    pub(crate) arrived: Millis,
+    /// Who samples when the known tokens end; never empty.
+    pub(crate) choices: Vec<SequenceId>,
+    /// The length at which it ends, in tokens of prompt and continuation.
+    pub(crate) limit: usize,
+    /// Blocks of the positions `0..`; empty while it waits.
+    pub(crate) table: Vec<BlockId>,
+    /// Positions whose keys and values are in the table, however they got there: computed here, found in the cache.
+    pub(crate) computed: usize,
+    /// The most that `computed` has ever been; below it, computing is recomputing.
+    pub(crate) reached: usize,
+    /// It has held blocks before.
+    pub(crate) started: bool,
+    prompt: Arc<[u32]>,
+    generated: Vec<u32>,
+    chain: Chain,
+}
+
+/// A request whose choices are not all done.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    /// The sequences that stand for the choices left.
+    pub(crate) sequences: Vec<SequenceId>,
+    pub(crate) usage: Usage,
+}
+
+impl Sequence {
+    pub(crate) fn new(request: RequestId, rank: Rank, prompt: Arc<[u32]>, chain: Chain) -> Self {
+        Sequence {
+            request,
+            rank,
+            priority: 0,
+            arrived: Millis(0),
+            choices: vec![rank.id],
+            limit: usize::MAX,
+            table: Vec::new(),
+            computed: 0,
+            reached: 0,
+            started: false,
+            prompt,
+            generated: Vec::new(),
+            chain,
+        }
+    }
+
+    /// The same tokens and blocks under another id. The caller counts the new owner of each block.
+    pub(crate) fn fork(&self, choice: SequenceId) -> Self {
+        let rank = Rank { id: choice, ..self.rank };
+        Sequence { rank, choices: vec![choice], ..self.clone() }
+    }
+
+    /// Tokens there are: the prompt and what was generated.
+    pub(crate) fn known(&self) -> usize {
+        self.prompt.len() + self.generated.len()
+    }
+
+    /// Known tokens that are not computed. One is a decode; more is prefill.
+    pub(crate) fn remaining(&self) -> usize {
+        self.known() - self.computed
+    }
+
+    /// Tokens generated.
+    pub(crate) fn generated(&self) -> usize {
+        self.generated.len()
+    }
+
+    /// Takes a sampled token.
+    pub(crate) fn push(&mut self, token: u32) {
+        self.generated.push(token);
+    }
+
+    /// Token ids of some positions, all of them known.
+    pub(crate) fn tokens(&self, positions: Range<usize>) -> Vec<u32> {
+        positions.map(|position| self.token(position)).collect()
+    }
+
+    /// The hash of everything up to the end of a block, when all tokens of it are known. Each block is hashed once in
+    /// the life of a sequence, preempted or not.
+    pub(crate) fn hash_of(&mut self, block: usize, block_size: usize) -> Option<BlockHash> {
+        if (block + 1).saturating_mul(block_size) > self.known() {
+            return None;
+        }
+        while self.chain.len() <= block {
+            let start = self.chain.len() * block_size;
+            let Sequence { prompt, generated, chain, .. } = self;
+            chain.push((start..start + block_size).map(|position| token_at(prompt, generated, position)));
+        }
+        self.chain.get(block)
+    }
+
+    /// Whole blocks that may come from the cache: at least one token must be computed, since somebody waits for logits.
+    pub(crate) fn cacheable_blocks(&self, block_size: usize) -> usize {
+        (self.known() - 1) / block_size
+    }
+
+    fn token(&self, position: usize) -> u32 {
+        token_at(&self.prompt, &self.generated, position)
+    }
+}
+
+fn token_at(prompt: &[u32], generated: &[u32], position: usize) -> u32 {
+    match position.checked_sub(prompt.len()) {
+        None => prompt[position],
+        Some(beyond) => generated[beyond],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sequence(prompt: &[u32], generated: &[u32]) -> Sequence {
+        let rank = Rank { due: Millis(0), id: SequenceId(0) };
+        let mut sequence = Sequence::new(RequestId(0), rank, prompt.into(), Chain::new(&[0; 32], 2));
+        generated.iter().for_each(|token| sequence.push(*token));
+        sequence
+    }
+
+    #[test]
+    fn the_hash_does_not_know_where_the_prompt_ended() {
+        let mut whole = sequence(&[1, 2, 3, 4, 5], &[]);
+        let mut grown = sequence(&[1], &[2, 3, 4, 5]);
+        assert_eq!(whole.hash_of(1, 2), grown.hash_of(1, 2));
+        assert_eq!(whole.tokens(1..4), grown.tokens(1..4));
+        assert_eq!(whole.hash_of(2, 2), None);
+    }
+
+    #[test]
+    fn a_prompt_of_whole_blocks_leaves_its_last_one_to_compute() {
+        assert_eq!(sequence(&[1, 2, 3, 4], &[]).cacheable_blocks(2), 1);
+        assert_eq!(sequence(&[1, 2, 3, 4, 5], &[]).cacheable_blocks(2), 2);
+        assert_eq!(sequence(&[1], &[]).cacheable_blocks(2), 0);
+    }
+}
