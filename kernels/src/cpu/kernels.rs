@@ -1,0 +1,99 @@
+//! The face every instruction set has.
+
+use std::ops::Range;
+
+use crate::Isa;
+use crate::cpu::scalar;
+use crate::matrix::{Coded, FloatRows};
+use crate::quantized::{GroupMeta, Quantized};
+use crate::shared::OutMatrix;
+
+/// The keys and values of some consecutive positions, as `kv.rs` lays them out: whole blocks.
+pub(crate) struct Keys<'a> {
+    /// One `(K, V)` pair for each block: K is `[dim, pitch]`, V is `[position, dim]`, 16-bit floats.
+    pub(crate) blocks: &'a [(&'a [u16], &'a [u16])],
+    /// Positions from one dimension of K to the next: positions of a block, rounded up to eight.
+    pub(crate) pitch: usize,
+    /// Positions in a block that count.
+    pub(crate) block_size: usize,
+    /// Dimensions of a head, rounded up to eight: the padding is zero.
+    pub(crate) dim: usize,
+}
+
+/// The running state of softmax-weighted sums, one for each query of a task.
+pub(crate) struct Attend<'a> {
+    /// Scaled queries `[queries, dim]`.
+    pub(crate) q: &'a [f32],
+    /// For each query, how many of the positions of this call it sees: the first so many.
+    pub(crate) visible: &'a [u32],
+    /// Room for scores `[queries, blocks · pitch]`.
+    pub(crate) scores: &'a mut [f32],
+    /// Largest score so far, for each query.
+    pub(crate) max: &'a mut [f32],
+    /// Sum of weights so far.
+    pub(crate) sum: &'a mut [f32],
+    /// Weighted sum of values so far, `[queries, dim]`.
+    pub(crate) acc: &'a mut [f32],
+}
+
+/// One implementation for each instruction set. What an instruction set does not define runs the scalar reference, so
+/// that a new one can begin with what matters most.
+///
+/// Lengths are checked by the callers in this crate before they get here; implementations check again what their own
+/// `unsafe` relies on.
+pub(crate) trait Kernels: Send + Sync {
+    fn isa(&self) -> Isa;
+
+    /// Quantises one row: `codes` has whole groups of 32, `metas` one entry for each.
+    fn quantize(&self, x: &[f32], codes: &mut [i8], metas: &mut [GroupMeta]) {
+        scalar::quantize(x, codes, metas);
+    }
+
+    /// Writes the cells `tiles × all tokens` of `x · wᵀ`.
+    ///
+    /// # Safety
+    /// No other task may use these cells of `out` at the same time.
+    unsafe fn matmul_coded(&self, w: &Coded, x: &Quantized, tiles: Range<usize>, out: &OutMatrix<'_>) {
+        // SAFETY: passed on.
+        unsafe { scalar::matmul_coded(w, x, tiles, out) }
+    }
+
+    /// The same for float weights.
+    ///
+    /// # Safety
+    /// As for `matmul_coded`.
+    unsafe fn matmul_float(&self, w: &FloatRows, x: &Quantized, tiles: Range<usize>, out: &OutMatrix<'_>) {
+        // SAFETY: passed on.
+        unsafe { scalar::matmul_float(w, x, tiles, out) }
+    }
+
+    /// Normalises one row.
+    fn rms_norm(&self, x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) {
+        scalar::rms_norm(x, weight, eps, out);
+    }
+
+    /// gate = silu(gate) · up
+    fn silu_mul(&self, gate: &mut [f32], up: &[f32]) {
+        scalar::silu_mul(gate, up);
+    }
+
+    /// Turns pairs (x[i], x[half+i]) by the angles with these cosines and sines; all of them `half` long.
+    fn rotate_halves(&self, low: &mut [f32], high: &mut [f32], cos: &[f32], sin: &[f32]) {
+        scalar::rotate_halves(low, high, cos, sin);
+    }
+
+    /// Turns pairs (x[2i], x[2i+1]); `x` is twice as long as `cos` and `sin`.
+    fn rotate_pairs(&self, x: &mut [f32], cos: &[f32], sin: &[f32]) {
+        scalar::rotate_pairs(x, cos, sin);
+    }
+
+    /// Brings `keys` into the running sums of `state`.
+    fn attend(&self, keys: &Keys<'_>, state: &mut Attend<'_>) {
+        scalar::attend(keys, state);
+    }
+
+    /// 16-bit floats of `from`, rounded to nearest.
+    fn to_half(&self, from: &[f32], to: &mut [u16]) {
+        scalar::to_half(from, to);
+    }
+}

@@ -1,0 +1,116 @@
+//! Threads and instruction set, behind one handle.
+
+mod kernels;
+mod scalar;
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+
+pub(crate) use kernels::{Attend, Kernels, Keys};
+
+use crate::attention::Workspace;
+use crate::pool::Pool;
+
+/// Rows are worth a second thread from this many values on; below, waking one costs more than it saves.
+const WORTH_SHARING: usize = 1 << 15;
+
+/// An instruction set that kernels are written for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Isa {
+    /// Plain Rust: the reference that the others are held to, and the way out on any other processor.
+    Scalar,
+    /// AVX2 with FMA and F16C: x86 from 2013 on.
+    Avx2,
+}
+
+impl Isa {
+    /// Every one, best first.
+    pub const ALL: [Isa; 2] = [Isa::Avx2, Isa::Scalar];
+
+    /// Its name for logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Isa::Scalar => "scalar",
+            Isa::Avx2 => "avx2",
+        }
+    }
+}
+
+/// The processor as the kernels use it: a pool of threads and the best instruction set found at run time.
+///
+/// Operations of one `Cpu` called from several threads at once are correct but do not share the pool: the first has
+/// it, the others run in their own thread.
+pub struct Cpu {
+    pool: Pool,
+    kernels: &'static dyn Kernels,
+    /// Working memory, one for each thread of the pool.
+    scratch: Box<[Mutex<Vec<f32>>]>,
+    /// What attention keeps between calls.
+    pub(crate) attention: Mutex<Workspace>,
+}
+
+impl Cpu {
+    /// `threads` threads, the caller's among them (at least one), with the best instruction set here.
+    pub fn new(threads: usize) -> Arc<Cpu> {
+        let kernels = Isa::ALL.into_iter().find_map(kernels_for).unwrap_or(&scalar::Scalar);
+        Self::build(threads, kernels)
+    }
+
+    /// The same with a given instruction set; `None` where the processor lacks it.
+    pub fn with_isa(threads: usize, isa: Isa) -> Option<Arc<Cpu>> {
+        Some(Self::build(threads, kernels_for(isa)?))
+    }
+
+    fn build(threads: usize, kernels: &'static dyn Kernels) -> Arc<Cpu> {
+        let pool = Pool::new(threads);
+        let scratch = (0..pool.threads()).map(|_| Mutex::default()).collect();
+        Arc::new(Cpu { pool, kernels, scratch, attention: Mutex::default() })
+    }
+
+    /// The instruction set in use.
+    pub fn isa(&self) -> Isa {
+        self.kernels.isa()
+    }
+
+    /// Threads, the caller's among them.
+    pub fn threads(&self) -> usize {
+        self.pool.threads()
+    }
+
+    /// Calls `f` once for each number below `tasks`, on all threads; returns when all are done. A panic in one goes on
+    /// in the caller. From inside a task it runs in the calling thread.
+    pub fn parallel(&self, tasks: usize, f: &(dyn Fn(usize /* task */) + Sync)) {
+        self.pool.run(tasks, &|_, task| f(task));
+    }
+
+    /// The same with working memory that lives from call to call. Its content is whatever was left there.
+    pub(crate) fn parallel_scratch(&self, tasks: usize, f: &(dyn Fn(usize, &mut Vec<f32>) + Sync)) {
+        self.pool.run(tasks, &|thread, task| match self.scratch[thread].try_lock() {
+            Ok(mut scratch) => f(task, &mut scratch),
+            // Another operation works in the same place (see `Pool::run`), or one panicked there.
+            Err(_) => f(task, &mut Vec::new()),
+        });
+    }
+
+    /// Calls `f` with ranges that cover `rows` rows of `width` values: several where that is worth it.
+    pub(crate) fn for_rows(&self, rows: usize, width: usize, f: &(dyn Fn(Range<usize>) + Sync)) {
+        if rows * width < WORTH_SHARING || rows < 2 {
+            return f(0..rows);
+        }
+        let chunk = rows.div_ceil(4 * self.threads()).max(WORTH_SHARING.div_ceil(4 * width.max(1)));
+        self.parallel(rows.div_ceil(chunk), &|task| f(task * chunk..rows.min((task + 1) * chunk)));
+    }
+
+    pub(crate) fn kernels(&self) -> &'static dyn Kernels {
+        self.kernels
+    }
+}
+
+/// The kernels for an instruction set, where this processor has it.
+fn kernels_for(isa: Isa) -> Option<&'static dyn Kernels> {
+    match isa {
+        Isa::Scalar => Some(&scalar::Scalar),
+        Isa::Avx2 => None,
+    }
+}

@@ -1,0 +1,183 @@
+//! Plain Rust: what every other instruction set is held to. Written to be read, not to be fast.
+
+use std::ops::Range;
+
+use half::f16;
+
+use super::kernels::{Attend, Kernels, Keys};
+use crate::Isa;
+use crate::ggml::{Store, Zero};
+use crate::matrix::{Coded, FloatRows, GROUP, TILE, code_of, group_codes, group_scales, scale_of};
+use crate::quantized::{GroupMeta, Quantized};
+use crate::shared::OutMatrix;
+
+pub(super) struct Scalar;
+
+impl Kernels for Scalar {
+    fn isa(&self) -> Isa {
+        Isa::Scalar
+    }
+}
+
+pub(super) fn quantize(x: &[f32], codes: &mut [i8], metas: &mut [GroupMeta]) {
+    for ((x, codes), meta) in x.chunks(GROUP).zip(codes.chunks_exact_mut(GROUP)).zip(metas) {
+        let largest = x.iter().fold(0.0f32, |m, v| m.max(v.abs()));
+        let scale = largest / 127.0;
+        let inverse = if scale > 0.0 { 1.0 / scale } else { 0.0 };
+        codes.fill(0);
+        for (code, x) in codes.iter_mut().zip(x) {
+            *code = (x * inverse).round_ties_even() as i8;
+        }
+        let sum = |codes: &[i8]| codes.iter().map(|c| i32::from(*c)).sum::<i32>() as f32;
+        let halves = [sum(&codes[..GROUP / 2]), sum(&codes[GROUP / 2..])];
+        *meta = GroupMeta { scale, sum: scale * (halves[0] + halves[1]), halves: halves.map(|s| scale * s) };
+    }
+}
+
+/// One group of a tile, taken apart: `[column, row]` codes.
+type GroupCodes = [[i32; TILE]; GROUP];
+
+fn codes_of(store: Store, codes: &[u8]) -> GroupCodes {
+    std::array::from_fn(|k| {
+        std::array::from_fn(|lane| match (store, code_of(store, codes, lane, k)) {
+            (Store::Signed, code) => i32::from(code.cast_signed()),
+            (_, code) => i32::from(code),
+        })
+    })
+}
+
+/// # Safety
+/// No other task may use the cells of these tiles at the same time.
+pub(super) unsafe fn matmul_coded(w: &Coded, x: &Quantized, tiles: Range<usize>, out: &OutMatrix<'_>) {
+    let (coding, groups, tokens) = (w.coding(), w.groups(), x.tokens());
+    let mut sums = vec![[0.0f32; TILE]; tokens];
+    for tile in tiles {
+        sums.fill([0.0; TILE]);
+        for group in 0..groups {
+            let at = tile * groups + group;
+            let codes = codes_of(coding.store, &w.codes()[at * group_codes(coding)..][..group_codes(coding)]);
+            let scales = &w.scales()[at * group_scales(coding)..][..group_scales(coding)];
+            for (token, sums) in sums.iter_mut().enumerate() {
+                let at = token * groups + group;
+                let (x, meta) = (&x.codes()[at * GROUP..][..GROUP], &x.metas()[at]);
+                for first in (0..GROUP).step_by(coding.group) {
+                    add_group(&codes, scales, w, x, meta, first, sums);
+                }
+            }
+        }
+        for (token, sums) in sums.iter().enumerate() {
+            // SAFETY: the caller's promise.
+            put(unsafe { out.eight(token, tile * TILE) }, sums, out.adds());
+        }
+    }
+}
+
+/// Adds the products of the sub-group that begins at column `first`.
+fn add_group(
+    codes: &GroupCodes,
+    scales: &[u16],
+    w: &Coded,
+    x: &[i8],
+    meta: &GroupMeta,
+    first: usize,
+    sums: &mut [f32; TILE],
+) {
+    let coding = w.coding();
+    let x_sum = if coding.group == GROUP { meta.sum } else { meta.halves[first / coding.group] };
+    for (lane, sum) in sums.iter_mut().enumerate() {
+        let products: i32 = (first..first + coding.group).map(|k| codes[k][lane] * i32::from(x[k])).sum();
+        let (scale, min) = scale_of(coding, scales, lane, first);
+        let min = match coding.zero {
+            Zero::Offset(offset) => -(scale * f32::from(offset)),
+            Zero::Stored => min,
+        };
+        *sum += scale * meta.scale * products as f32 + min * x_sum;
+    }
+}
+
+/// # Safety
+/// As for `matmul_coded`.
+pub(super) unsafe fn matmul_float(w: &FloatRows, x: &Quantized, tiles: Range<usize>, out: &OutMatrix<'_>) {
+    let cols = w.cols();
+    for tile in tiles {
+        for token in 0..x.tokens() {
+            let mut sums = [0.0f32; TILE];
+            for (k, x) in x.floats()[token * cols..][..cols].iter().enumerate() {
+                for (lane, sum) in sums.iter_mut().enumerate() {
+                    *sum += x * w.at((tile * cols + k) * TILE + lane);
+                }
+            }
+            // SAFETY: the caller's promise.
+            put(unsafe { out.eight(token, tile * TILE) }, &sums, out.adds());
+        }
+    }
+}
+
+/// Writes or adds as many sums as there are cells.
+pub(super) fn put(cells: &mut [f32], sums: &[f32; TILE], add: bool) {
+    for (cell, sum) in cells.iter_mut().zip(sums) {
+        *cell = if add { *cell + sum } else { *sum };
+    }
+}
+
+pub(super) fn rms_norm(x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) {
+    let squares: f64 = x.iter().map(|v| f64::from(*v) * f64::from(*v)).sum();
+    let factor = 1.0 / ((squares / x.len() as f64) as f32 + eps).sqrt();
+    for ((out, x), weight) in out.iter_mut().zip(x).zip(weight) {
+        *out = x * factor * weight;
+    }
+}
+
+pub(super) fn silu_mul(gate: &mut [f32], up: &[f32]) {
+    for (gate, up) in gate.iter_mut().zip(up) {
+        *gate = *gate / (1.0 + (-*gate).exp()) * up;
+    }
+}
+
+pub(super) fn rotate_halves(low: &mut [f32], high: &mut [f32], cos: &[f32], sin: &[f32]) {
+    for (((low, high), cos), sin) in low.iter_mut().zip(high).zip(cos).zip(sin) {
+        (*low, *high) = (*low * cos - *high * sin, *low * sin + *high * cos);
+    }
+}
+
+pub(super) fn rotate_pairs(x: &mut [f32], cos: &[f32], sin: &[f32]) {
+    for (([a, b], cos), sin) in x.as_chunks_mut::<2>().0.iter_mut().zip(cos).zip(sin) {
+        (*a, *b) = (*a * cos - *b * sin, *a * sin + *b * cos);
+    }
+}
+
+pub(super) fn to_half(from: &[f32], to: &mut [u16]) {
+    for (from, to) in from.iter().zip(to) {
+        *to = f16::from_f32(*from).to_bits();
+    }
+}
+
+pub(super) fn attend(keys: &Keys<'_>, state: &mut Attend<'_>) {
+    let dim = keys.dim;
+    for (query, visible) in state.visible.iter().enumerate() {
+        let q = &state.q[query * dim..][..dim];
+        let acc = &mut state.acc[query * dim..][..dim];
+        let scores = &mut state.scores[..*visible as usize];
+        for (position, score) in scores.iter_mut().enumerate() {
+            let (block, at) = (position / keys.block_size, position % keys.block_size);
+            let k = |d: usize| f16::from_bits(keys.blocks[block].0[d * keys.pitch + at]).to_f32();
+            *score = q.iter().enumerate().map(|(d, q)| q * k(d)).sum();
+        }
+        let max = scores.iter().fold(state.max[query], |m, s| m.max(*s));
+        if max == f32::NEG_INFINITY {
+            continue; // nothing seen yet, and nothing here
+        }
+        let shrink = (state.max[query] - max).exp();
+        state.max[query] = max;
+        state.sum[query] *= shrink;
+        acc.iter_mut().for_each(|a| *a *= shrink);
+        for (position, score) in scores.iter().enumerate() {
+            let weight = (score - max).exp();
+            state.sum[query] += weight;
+            let (block, at) = (position / keys.block_size, position % keys.block_size);
+            for (acc, v) in acc.iter_mut().zip(&keys.blocks[block].1[at * dim..][..dim]) {
+                *acc += weight * f16::from_bits(*v).to_f32();
+            }
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! Threads that share out the tasks of one operation.
+//!
+//! Tasks are claimed one by one from a counter, the caller takes part, and an operation is over when every task is
+//! done: nobody waits for a thread that has not begun one. So a thread that the system has put aside costs at most
+//! the task in its hands, and the operation slows down in proportion to the processor time it gets.
+
+use std::any::Any;
+use std::cell::UnsafeCell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How long a thread looks for work before it sleeps: longer than the gap between two operations of a step, shorter
+/// than what anybody would notice on the electricity bill.
+const LOOK_FOR: Duration = Duration::from_micros(60);
+/// Looks before the clock is read and the processor is offered to others.
+const LOOKS: u32 = 200;
+
+/// A task is called with (thread, task): threads are numbered from 0, the caller is 0.
+type Task<'a> = dyn Fn(usize, usize) + Sync + 'a;
+
+pub(crate) struct Pool {
+    shared: Arc<Shared>,
+    /// Held while an operation runs; who finds it taken works alone.
+    busy: Mutex<()>,
+    workers: Vec<JoinHandle<()>>,
+}
+
+struct Shared {
+    /// Tasks nobody has claimed yet. Going from n to n-1 claims task `total - n`.
+    unclaimed: AtomicUsize,
+    done: AtomicUsize,
+    job: UnsafeCell<Job>,
+    panicked: AtomicBool,
+    panic: Mutex<Option<Box<dyn Any + Send>>>,
+    closing: AtomicBool,
+    /// Threads asleep, or about to be.
+    sleepers: AtomicUsize,
+    caller_sleeps: AtomicBool,
+    door: Mutex<()>,
+    work: Condvar,
+    finished: Condvar,
+}
+
+#[derive(Clone, Copy)]
+struct Job {
+    task: *const Task<'static>,
+    total: usize,
+}
+
+// SAFETY: `job` is written only by the thread that holds `busy`, while no task is unclaimed and all claimed ones are
+// done; it is read only by threads that have claimed a task of it, and the claim happens after the write (release on
+// `unclaimed`, acquire in the claim).
+unsafe impl Sync for Shared {}
+// SAFETY: the pointer in `job` is only followed under the rule above.
+unsafe impl Send for Shared {}
+
+impl Pool {
+    /// A pool of `threads`, the caller among them; at least one.
+    pub(crate) fn new(threads: usize) -> Self {
+        fn nothing(_: usize, _: usize) {}
+        const NOTHING: &Task<'static> = &nothing;
+        let shared = Arc::new(Shared {
+            unclaimed: AtomicUsize::new(0),
+            done: AtomicUsize::new(0),
+            job: UnsafeCell::new(Job { task: NOTHING, total: 0 }),
+            panicked: AtomicBool::new(false),
+            panic: Mutex::new(None),
+            closing: AtomicBool::new(false),
+            sleepers: AtomicUsize::new(0),
+            caller_sleeps: AtomicBool::new(false),
+            door: Mutex::new(()),
+            work: Condvar::new(),
+            finished: Condvar::new(),
+        });
+        let worker = |index| {
+            let shared = shared.clone();
+            let name = format!("kernel-{index}");
+            std::thread::Builder::new().name(name).spawn(move || shared.serve(index)).ok()
+        };
+        // Where the system refuses a thread, the others do its work.
+        let workers = (1..threads.max(1)).filter_map(worker).collect();
+        Self { shared, busy: Mutex::new(()), workers }
+    }
+
+    /// Threads, the caller among them.
+    pub(crate) fn threads(&self) -> usize {
+        self.workers.len() + 1
+    }
+
+    /// Runs `task` once for each number below `tasks` and returns when all are done. A panic in one goes on in the
+    /// caller, after the others are done or skipped. Called from inside a task, or while another thread's operation
+    /// runs, it does all the work in the calling thread.
+    pub(crate) fn run(&self, tasks: usize, task: &Task<'_>) {
+        if tasks <= 1 || self.workers.is_empty() {
+            return (0..tasks).for_each(|index| task(0, index));
+        }
+        let Ok(_busy) = self.busy.try_lock() else {
+            return (0..tasks).for_each(|index| task(0, index));
+        };
+        self.shared.publish(tasks, task);
+        self.shared.work_off(0);
+        self.shared.await_done(tasks);
+        if self.shared.panicked.load(Acquire) {
+            let payload = lock(&self.shared.panic).take();
+            drop(_busy);
+            resume_unwind(payload.unwrap_or_else(|| Box::new("a kernel task panicked")));
+        }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.shared.closing.store(true, SeqCst);
+        drop(lock(&self.shared.door));
+        self.shared.work.notify_all();
+        for worker in self.workers.drain(..) {
+            // A worker catches the panics of its tasks, so there is no result to look at.
+            let _ = worker.join();
+        }
+    }
+}
+
+impl Shared {
+    fn publish(&self, total: usize, task: &Task<'_>) {
+        // SAFETY: only the lifetime changes. `run` does not return, not by unwinding either, before `done` has
+        // reached `total`, and the pointer is followed only by claimants of those tasks.
+        let task = unsafe { std::mem::transmute::<*const Task<'_>, *const Task<'static>>(task) };
+        self.done.store(0, Relaxed);
+        self.panicked.store(false, Relaxed);
+        // SAFETY: the caller holds `busy` and the last job is done, so nobody reads it (see `Sync` above).
+        unsafe { *self.job.get() = Job { task, total } };
+        self.unclaimed.store(total, SeqCst);
+        if self.sleepers.load(SeqCst) > 0 {
+            // Taking the lock orders this with a thread between its last look and its sleep.
+            drop(lock(&self.door));
+            self.work.notify_all();
+        }
+    }
+
+    /// Claims and runs tasks until none is left.
+    fn work_off(&self, thread: usize) {
+        while let Ok(left) = self.unclaimed.fetch_update(AcqRel, Acquire, |n| n.checked_sub(1)) {
+            // SAFETY: a task of this job was claimed and is not done, so the job stays as it is (see `Sync` above).
+            let job = unsafe { *self.job.get() };
+            if !self.panicked.load(Relaxed) {
+                // SAFETY: the closure outlives the job.
+                let task = unsafe { &*job.task };
+                if let Err(payload) = catch_unwind(AssertUnwindSafe(|| task(thread, job.total - left))) {
+                    lock(&self.panic).get_or_insert(payload);
+                    self.panicked.store(true, Release);
+                }
+            }
+            if self.done.fetch_add(1, SeqCst) + 1 == job.total && self.caller_sleeps.load(SeqCst) {
+                drop(lock(&self.door));
+                self.finished.notify_all();
+            }
+        }
+    }
+
+    /// Waits for the tasks that others hold.
+    fn await_done(&self, total: usize) {
+        let is_done = || self.done.load(SeqCst) == total;
+        if look(is_done) {
+            return;
+        }
+        let mut door = lock(&self.door);
+        self.caller_sleeps.store(true, SeqCst);
+        while !is_done() {
+            door = self.finished.wait(door).unwrap_or_else(PoisonError::into_inner);
+        }
+        self.caller_sleeps.store(false, SeqCst);
+    }
+
+    /// The life of a worker.
+    fn serve(&self, thread: usize) {
+        let wanted = || self.unclaimed.load(SeqCst) > 0 || self.closing.load(SeqCst);
+        while !self.closing.load(SeqCst) {
+            if !look(wanted) {
+                let mut door = lock(&self.door);
+                self.sleepers.fetch_add(1, SeqCst);
+                while !wanted() {
+                    door = self.work.wait(door).unwrap_or_else(PoisonError::into_inner);
+                }
+                self.sleepers.fetch_sub(1, SeqCst);
+            }
+            self.work_off(thread);
+        }
+    }
+}
+
+/// Looks for a short while whether `ready` comes true; after the first moments offers the processor to others.
+fn look(ready: impl Fn() -> bool) -> bool {
+    for _ in 0..LOOKS {
+        if ready() {
+            return true;
+        }
+        std::hint::spin_loop();
+    }
+    let start = Instant::now();
+    while start.elapsed() < LOOK_FOR {
+        if ready() {
+            return true;
+        }
+        std::thread::yield_now();
+    }
+    ready()
+}
+
+/// Nothing is left half-changed under these locks, so a poisoned one is as good as any.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicU32;
+
+    #[test]
+    fn every_task_runs_once() {
+        for threads in [1, 2, 3, 8] {
+            let pool = Pool::new(threads);
+            for tasks in [0, 1, 2, 7, 500] {
+                let counts: Vec<AtomicU32> = (0..tasks).map(|_| AtomicU32::new(0)).collect();
+                pool.run(tasks, &|thread, task| {
+                    assert!(thread < threads);
+                    counts[task].fetch_add(1, Relaxed);
+                });
+                assert!(counts.iter().all(|c| c.load(Relaxed) == 1));
+            }
+        }
+    }
+
+    #[test]
+    fn many_short_operations_with_sleep_between() {
+        let pool = Pool::new(4);
+        let sum = AtomicUsize::new(0);
+        for round in 0..3000 {
+            if round % 500 == 0 {
+                std::thread::sleep(Duration::from_millis(2)); // everyone is asleep now
+            }
+            pool.run(5, &|_, task| {
+                sum.fetch_add(task, Relaxed);
+            });
+        }
+        assert_eq!(sum.into_inner(), 3000 * 10);
+    }
+
+    #[test]
+    fn a_panic_reaches_the_caller_and_the_pool_goes_on() {
+        let pool = Pool::new(3);
+        for bad in [0, 50, 99] {
+            let caught = catch_unwind(AssertUnwindSafe(|| {
+                pool.run(100, &|_, task| assert!(task != bad, "task {task} is bad"));
+            }));
+            let message = caught.expect_err("the panic is passed on");
+            assert_eq!(message.downcast_ref::<String>(), Some(&format!("task {bad} is bad")));
+        }
+        let count = AtomicUsize::new(0);
+        pool.run(100, &|_, _| {
+            count.fetch_add(1, Relaxed);
+        });
+        assert_eq!(count.into_inner(), 100);
+    }
+
+    #[test]
+    fn inside_a_task_and_from_two_threads() {
+        let pool = Pool::new(2);
+        let count = AtomicUsize::new(0);
+        let nested = || {
+            pool.run(10, &|_, _| {
+                pool.run(10, &|_, _| {
+                    count.fetch_add(1, Relaxed);
+                });
+            });
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(nested);
+            }
+        });
+        assert_eq!(count.into_inner(), 400);
+    }
+}
