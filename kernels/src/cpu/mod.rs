@@ -1,5 +1,7 @@
 //! Threads and instruction set, behind one handle.
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
 mod kernels;
 mod scalar;
 
@@ -111,6 +113,9 @@ impl Cpu {
 fn kernels_for(isa: Isa) -> Option<&'static dyn Kernels> {
     match isa {
         Isa::Scalar => Some(&scalar::Scalar),
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 => avx2::Avx2::detect().map(|found| found as &dyn Kernels),
+        #[cfg(not(target_arch = "x86_64"))]
         Isa::Avx2 => None,
     }
 }

@@ -21,17 +21,28 @@ impl Kernels for Scalar {
 
 pub(super) fn quantize(x: &[f32], codes: &mut [i8], metas: &mut [GroupMeta]) {
     for ((x, codes), meta) in x.chunks(GROUP).zip(codes.chunks_exact_mut(GROUP)).zip(metas) {
-        let largest = x.iter().fold(0.0f32, |m, v| m.max(v.abs()));
-        let scale = largest / 127.0;
-        let inverse = if scale > 0.0 { 1.0 / scale } else { 0.0 };
+        let largest = x.iter().fold(0, |m, v| v.abs().to_bits().max(m));
+        let (scale, inverse) = scale_for(largest);
         codes.fill(0);
         for (code, x) in codes.iter_mut().zip(x) {
             *code = (x * inverse).round_ties_even() as i8;
         }
-        let sum = |codes: &[i8]| codes.iter().map(|c| i32::from(*c)).sum::<i32>() as f32;
-        let halves = [sum(&codes[..GROUP / 2]), sum(&codes[GROUP / 2..])];
-        *meta = GroupMeta { scale, sum: scale * (halves[0] + halves[1]), halves: halves.map(|s| scale * s) };
+        let sum = |codes: &[i8]| codes.iter().map(|c| i32::from(*c)).sum();
+        *meta = meta_for(scale, [sum(&codes[..GROUP / 2]), sum(&codes[GROUP / 2..])]);
     }
+}
+
+/// The scale of a group and its inverse, from the bits of its largest magnitude. Where the inverse would be infinite the
+/// group is zero. NaN gives NaN, so that it shows in the result.
+pub(super) fn scale_for(largest: u32) -> (f32, f32) {
+    let scale = f32::from_bits(largest) / 127.0;
+    if scale < f32::MIN_POSITIVE { (0.0, 0.0) } else { (scale, 1.0 / scale) }
+}
+
+/// The entry of a group with the sums of its two halves' codes.
+pub(super) fn meta_for(scale: f32, halves: [i32; 2]) -> GroupMeta {
+    let halves = halves.map(|sum| sum as f32);
+    GroupMeta { scale, sum: scale * (halves[0] + halves[1]), halves: halves.map(|sum| scale * sum) }
 }
 
 /// One group of a tile, taken apart: `[column, row]` codes.

@@ -1,0 +1,350 @@
+//! Integer products of coded weights and 8-bit activations: a register tile of eight rows by up to four tokens.
+//!
+//! `vpmaddubsw` multiplies unsigned by signed bytes and adds pairs in 16 bits, where it saturates. It never does here,
+//! and its results may be added in 16 bits for as long as
+//! `2 · results · largest code · 127 <= 32767`:
+//!
+//! | store | largest code | results added | bound |
+//! |---|---|---|---|
+//! | nibble | 15 | 8: a group of 32 | 30480 |
+//! | five bits | 31 | 4 | 31496 |
+//! | six bits | 63 | 2 | 32004 |
+//! | signed | 128 | 1 | 32512 |
+//!
+//! Signed weights are made unsigned by moving their sign to the activation: activations are never -128, so that is
+//! exact, for a weight of -128 too.
+
+use std::arch::x86_64::*;
+use std::ops::Range;
+
+use crate::cpu::scalar;
+use crate::ggml::{Coding, Store, Zero};
+use crate::matrix::{Coded, GROUP, TILE};
+use crate::quantized::{GroupMeta, Quantized};
+use crate::shared::OutMatrix;
+
+/// Tokens in a register tile.
+const TOKENS: usize = 4;
+/// Bytes of weights, and of activations, that are worked on while they are in the first cache.
+const CACHED: usize = 12 << 10;
+
+/// A coding known to the compiler.
+trait Format {
+    const CODING: Coding;
+}
+
+macro_rules! formats {
+    ($($name:ident: $store:ident, $group:literal, $zero:expr;)*) => {
+        $(struct $name;
+        impl Format for $name {
+            const CODING: Coding = Coding { store: Store::$store, group: $group, zero: $zero };
+        })*
+
+        /// Writes the cells `tiles × all tokens`; codings without a kernel here go to the scalar one.
+        ///
+        /// # Safety
+        /// The processor has AVX2, FMA and F16C. No other task may use these cells of `out` at the same time.
+        pub(super) unsafe fn matmul(w: &Coded, x: &Quantized, tiles: Range<usize>, out: &OutMatrix<'_>) {
+            match w.coding() {
+                // SAFETY: the caller's promises.
+                $(c if c == $name::CODING => unsafe { blocks::<$name>(w, x, tiles, out) },)*
+                // SAFETY: the caller's promise about `out`.
+                _ => unsafe { scalar::matmul_coded(w, x, tiles, out) },
+            }
+        }
+    };
+}
+
+formats! {
+    Nibble32: Nibble, 32, Zero::Stored;
+    Nibble32Less8: Nibble, 32, Zero::Offset(8);
+    Nibble16: Nibble, 16, Zero::Stored;
+    Nibble16Less4: Nibble, 16, Zero::Offset(4);
+    Five32: Five, 32, Zero::Stored;
+    Five32Less16: Five, 32, Zero::Offset(16);
+    Six16Less32: Six, 16, Zero::Offset(32);
+    Signed32: Signed, 32, Zero::Offset(0);
+}
+
+/// Goes through tiles and tokens in an order in which both stay in the first cache.
+///
+/// # Safety
+/// As for `matmul`.
+#[target_feature(enable = "avx2,fma,f16c")]
+unsafe fn blocks<F: Format>(w: &Coded, x: &Quantized, tiles: Range<usize>, out: &OutMatrix<'_>) {
+    let view = View::new(w, x, &tiles);
+    let tile_bytes = w.tile_codes() + 2 * w.tile_scales();
+    let tiles_at_once = (CACHED / tile_bytes).max(1);
+    let token_bytes = w.groups() * (GROUP + size_of::<GroupMeta>());
+    let tokens_at_once = (CACHED / token_bytes / TOKENS).max(1) * TOKENS;
+    for first_tile in tiles.clone().step_by(tiles_at_once) {
+        for first_token in (0..x.tokens()).step_by(tokens_at_once) {
+            let last_token = x.tokens().min(first_token + tokens_at_once);
+            for tile in first_tile..tiles.end.min(first_tile + tiles_at_once) {
+                // SAFETY: the caller's promises, and the ranges are inside what `View::new` checked.
+                unsafe { tokens::<F>(&view, tile, first_token..last_token, out) }
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As for `tile`, for all the tokens.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+unsafe fn tokens<F: Format>(view: &View, at: usize, tokens: Range<usize>, out: &OutMatrix<'_>) {
+    let mut token = tokens.start;
+    while token + TOKENS <= tokens.end {
+        // SAFETY: passed on.
+        unsafe { tile::<F, TOKENS>(view, at, token, out) }
+        token += TOKENS;
+    }
+    // SAFETY: passed on.
+    unsafe {
+        match tokens.end - token {
+            3 => tile::<F, 3>(view, at, token, out),
+            2 => tile::<F, 2>(view, at, token, out),
+            1 => tile::<F, 1>(view, at, token, out),
+            _ => {}
+        }
+    }
+}
+
+/// The planes of a product as pointers: indexing checks in the innermost loop cost a third of the speed.
+struct View {
+    codes: *const u8,
+    tile_codes: usize,
+    scales: *const u16,
+    tile_scales: usize,
+    x: *const i8,
+    metas: *const GroupMeta,
+    groups: usize,
+}
+
+impl View {
+    /// Panics unless the planes hold these tiles and all tokens: what the pointers rely on.
+    fn new(w: &Coded, x: &Quantized, tiles: &Range<usize>) -> Self {
+        let groups = w.groups();
+        assert_eq!(x.groups(), groups);
+        assert!(tiles.end * w.tile_codes() <= w.codes().len());
+        assert!(tiles.end * w.tile_scales() <= w.scales().len());
+        assert_eq!(x.codes().len(), x.tokens() * groups * GROUP);
+        assert_eq!(x.metas().len(), x.tokens() * groups);
+        Self {
+            codes: w.codes().as_ptr(),
+            tile_codes: w.tile_codes(),
+            scales: w.scales().as_ptr(),
+            tile_scales: w.tile_scales(),
+            x: x.codes().as_ptr(),
+            metas: x.metas().as_ptr(),
+            groups,
+        }
+    }
+}
+
+/// Eight rows by `T` tokens over all columns.
+///
+/// Each cell is summed in the order of the columns, whatever `T` is: a token's result does not depend on its company.
+///
+/// # Safety
+/// The processor has AVX2, FMA and F16C; the tile and the `T` tokens from `token` are inside the view; no other task
+/// uses these cells of `out` at the same time.
+#[target_feature(enable = "avx2,fma,f16c")]
+unsafe fn tile<F: Format, const T: usize>(view: &View, at: usize, token: usize, out: &OutMatrix<'_>) {
+    let subs = const { GROUP / F::CODING.group };
+    let mut sums = [_mm256_setzero_ps(); T];
+    // SAFETY: all offsets stay inside the planes, by the contract and the sizes checked in `View::new`: `groups` groups
+    // of weights for the tile and of activations for each token.
+    unsafe {
+        let mut codes = view.codes.add(at * view.tile_codes);
+        let mut scales = view.scales.add(at * view.tile_scales);
+        let mut x = view.x.add(token * view.groups * GROUP);
+        let mut metas = view.metas.add(token * view.groups);
+        for _ in 0..view.groups {
+            for sub in 0..subs {
+                let products = products::<F, T>(codes, x, view.groups * GROUP, sub);
+                let (scale, min) = scale_and_min::<F>(&mut scales);
+                for t in 0..T {
+                    let meta = &*metas.add(t * view.groups);
+                    let step = _mm256_mul_ps(scale, _mm256_set1_ps(meta.scale));
+                    sums[t] = _mm256_fmadd_ps(step, _mm256_cvtepi32_ps(products[t]), sums[t]);
+                    if let Some(min) = min {
+                        let x_sum = if subs == 1 { meta.sum } else { meta.halves[sub] };
+                        sums[t] = _mm256_fmadd_ps(min, _mm256_set1_ps(x_sum), sums[t]);
+                    }
+                }
+            }
+            codes = codes.add(const { group_bytes(F::CODING.store) });
+            x = x.add(GROUP);
+            metas = metas.add(1);
+        }
+        for (t, sums) in sums.into_iter().enumerate() {
+            put(out.eight(token + t, at * TILE), sums, out.adds());
+        }
+    }
+}
+
+const fn group_bytes(store: Store) -> usize {
+    match store {
+        Store::Nibble => GROUP * TILE / 2,
+        _ => GROUP * TILE,
+    }
+}
+
+/// The scales of a sub-group's eight rows and what to multiply the activations' sum by; moves `scales` on.
+///
+/// # Safety
+/// `scales` points to a sub-group.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+unsafe fn scale_and_min<F: Format>(scales: &mut *const u16) -> (__m256, Option<__m256>) {
+    let mut eight = || {
+        // SAFETY: eight numbers for scales and, where they are stored, eight for minima.
+        unsafe {
+            let halves = _mm_loadu_si128(scales.cast());
+            *scales = scales.add(TILE);
+            _mm256_cvtph_ps(halves)
+        }
+    };
+    let scale = eight();
+    let min = match F::CODING.zero {
+        Zero::Stored => Some(eight()),
+        Zero::Offset(0) => None,
+        Zero::Offset(offset) => Some(_mm256_mul_ps(scale, _mm256_set1_ps(-f32::from(offset)))),
+    };
+    (scale, min)
+}
+
+/// For `T` tokens, the sums of code × activation over one sub-group, for eight rows in 32 bits.
+///
+/// # Safety
+/// `codes` points to a group of a tile, `x` to the same group of the first of `T` tokens, `stride` bytes apart.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+unsafe fn products<F: Format, const T: usize>(
+    codes: *const u8,
+    x: *const i8,
+    stride: usize,
+    sub: usize,
+) -> [__m256i; T] {
+    let whole = const { F::CODING.group == GROUP };
+    // SAFETY: the caller's promise; each function reads one group.
+    unsafe {
+        match (F::CODING.store, whole) {
+            (Store::Nibble, true) => nibbles_whole::<T>(codes, x, stride),
+            (Store::Nibble, false) => nibbles_half::<T>(codes, x, stride, sub),
+            (Store::Five, true) => bytes::<T, 4, false>(codes, x, stride, 0..8),
+            (Store::Five, false) => bytes::<T, 4, false>(codes, x, stride, 4 * sub..4 * sub + 4),
+            (Store::Six, true) => bytes::<T, 2, false>(codes, x, stride, 0..8),
+            (Store::Six, false) => bytes::<T, 2, false>(codes, x, stride, 4 * sub..4 * sub + 4),
+            (Store::Signed, true) => bytes::<T, 1, true>(codes, x, stride, 0..8),
+            (Store::Signed, false) => bytes::<T, 1, true>(codes, x, stride, 4 * sub..4 * sub + 4),
+        }
+    }
+}
+
+/// Four activations of a token, in every lane.
+///
+/// # Safety
+/// `x` points to a group; `chunk` is below 8.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+unsafe fn four(x: *const i8, chunk: usize) -> __m256i {
+    // SAFETY: inside the group.
+    _mm256_set1_epi32(unsafe { x.cast::<i32>().add(chunk).read_unaligned() })
+}
+
+/// # Safety
+/// As for `products`.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+unsafe fn nibbles_whole<const T: usize>(codes: *const u8, x: *const i8, stride: usize) -> [__m256i; T] {
+    let low = _mm256_set1_epi8(15);
+    let mut sums = [_mm256_setzero_si256(); T];
+    for chunk in 0..4 {
+        // SAFETY: a group of nibbles is four chunks of 32 bytes.
+        let both = unsafe { _mm256_loadu_si256(codes.cast::<__m256i>().add(chunk)) };
+        let first = _mm256_and_si256(both, low);
+        let second = _mm256_and_si256(_mm256_srli_epi16::<4>(both), low);
+        for (t, sum) in sums.iter_mut().enumerate() {
+            // SAFETY: the caller's promise.
+            let (a, b) = unsafe { (four(x.add(t * stride), chunk), four(x.add(t * stride), chunk + 4)) };
+            let pair = _mm256_add_epi16(_mm256_maddubs_epi16(first, a), _mm256_maddubs_epi16(second, b));
+            *sum = _mm256_add_epi16(*sum, pair);
+        }
+    }
+    sums.map(|sum| _mm256_madd_epi16(sum, _mm256_set1_epi16(1)))
+}
+
+/// # Safety
+/// As for `products`.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+unsafe fn nibbles_half<const T: usize>(
+    codes: *const u8,
+    x: *const i8,
+    stride: usize,
+    sub: usize,
+) -> [__m256i; T] {
+    let low = _mm256_set1_epi8(15);
+    let mut sums = [_mm256_setzero_si256(); T];
+    for chunk in 0..4 {
+        // SAFETY: a group of nibbles is four chunks of 32 bytes.
+        let both = unsafe { _mm256_loadu_si256(codes.cast::<__m256i>().add(chunk)) };
+        let half = if sub == 0 { both } else { _mm256_srli_epi16::<4>(both) };
+        let half = _mm256_and_si256(half, low);
+        for (t, sum) in sums.iter_mut().enumerate() {
+            // SAFETY: the caller's promise.
+            let x = unsafe { four(x.add(t * stride), chunk + 4 * sub) };
+            *sum = _mm256_add_epi16(*sum, _mm256_maddubs_epi16(half, x));
+        }
+    }
+    sums.map(|sum| _mm256_madd_epi16(sum, _mm256_set1_epi16(1)))
+}
+
+/// One byte a code. `ADDED` products are added in 16 bits before they go to 32.
+///
+/// # Safety
+/// As for `products`; `chunks` is inside 0..8 and a multiple of `ADDED` long.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+unsafe fn bytes<const T: usize, const ADDED: usize, const SIGNED: bool>(
+    codes: *const u8,
+    x: *const i8,
+    stride: usize,
+    chunks: Range<usize>,
+) -> [__m256i; T] {
+    let ones = _mm256_set1_epi16(1);
+    let mut sums = [_mm256_setzero_si256(); T];
+    for first in chunks.step_by(ADDED) {
+        let mut short = [_mm256_setzero_si256(); T];
+        for chunk in first..first + ADDED {
+            // SAFETY: a group of bytes is eight chunks of 32.
+            let w = unsafe { _mm256_loadu_si256(codes.cast::<__m256i>().add(chunk)) };
+            let size = if SIGNED { _mm256_abs_epi8(w) } else { w };
+            for (t, short) in short.iter_mut().enumerate() {
+                // SAFETY: the caller's promise.
+                let x = unsafe { four(x.add(t * stride), chunk) };
+                let x = if SIGNED { _mm256_sign_epi8(x, w) } else { x };
+                *short = _mm256_add_epi16(*short, _mm256_maddubs_epi16(size, x));
+            }
+        }
+        for (sum, short) in sums.iter_mut().zip(short) {
+            *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(short, ones));
+        }
+    }
+    sums
+}
+
+/// Writes or adds as many sums as there are cells.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+pub(super) fn put(cells: &mut [f32], sums: __m256, add: bool) {
+    if let Ok(cells) = <&mut [f32; TILE]>::try_from(&mut *cells) {
+        let sums = if add { _mm256_add_ps(super::exp::load(cells), sums) } else { sums };
+        return super::exp::store(cells, sums);
+    }
+    let mut eight = [0.0; TILE];
+    super::exp::store(&mut eight, sums);
+    scalar::put(cells, &eight, add);
+}
