@@ -38,6 +38,7 @@
 //! - No iteration over a hash map: the same calls give the same plans.
 //! - No work that grows with all the tokens in flight: a step touches the tokens it computes.
 
+mod admission;
 mod audit;
 mod blocks;
 mod commit;

@@ -1,0 +1,181 @@
+//! Random load: whatever comes, every stream is what it would have been alone.
+
+use std::fmt::Write;
+
+use jackfield_scheduler::{AddError, Config, Millis, Request, RequestId, SequenceId};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use crate::stream::{StopAt, text};
+use crate::world::World;
+
+#[derive(Debug, Clone)]
+enum Op {
+    Add(Asked),
+    Steps(u8),
+    Later(u16),
+    Cancel(u8),
+    CancelChoice(u8),
+    /// The same two between plan and commit.
+    CancelDuring(u8),
+    CancelChoiceDuring(u8),
+    /// A plan that is dropped, run or not.
+    Lose(bool),
+    /// A step in which every so-manieth sample is missing.
+    Mute(u8),
+}
+
+#[derive(Debug, Clone)]
+struct Asked {
+    /// Which of a few texts the prompt begins with, and how many tokens of it.
+    stem: (u8, usize),
+    /// Tokens of its own after that.
+    own: usize,
+    n: u32,
+    max_new_tokens: usize,
+    priority: u8,
+    salt: u8,
+    stop: u32,
+}
+
+fn configs() -> impl Strategy<Value = Config> {
+    let sizes = (1..6usize, 1..25usize, 1..7usize, 1..14usize);
+    (sizes, 1..8usize, 2..60usize, 0..40u64, any::<bool>()).prop_map(
+        |((block_size, blocks, max_running, more), max_waiting, max_context, ageing_ms, prefix_cache)| {
+            Config {
+                block_size,
+                blocks,
+                max_step_tokens: max_running + more,
+                max_running,
+                max_waiting,
+                max_context,
+                ageing_ms,
+                prefix_cache,
+            }
+        },
+    )
+}
+
+fn asked() -> impl Strategy<Value = Asked> {
+    ((0..3u8, 0..24usize), 0..12usize, 1..4u32, 1..16usize, 0..4u8, 0..2u8, 5..40u32).prop_map(
+        |(stem, own, n, max_new_tokens, priority, salt, stop)| Asked {
+            stem,
+            own,
+            n,
+            max_new_tokens,
+            priority,
+            salt,
+            stop,
+        },
+    )
+}
+
+fn ops() -> impl Strategy<Value = Vec<Op>> {
+    let op = prop_oneof![
+        8 => asked().prop_map(Op::Add),
+        8 => (1..6u8).prop_map(Op::Steps),
+        2 => (1..30u16).prop_map(Op::Later),
+        1 => any::<u8>().prop_map(Op::Cancel),
+        1 => any::<u8>().prop_map(Op::CancelChoice),
+        1 => any::<u8>().prop_map(Op::CancelDuring),
+        1 => any::<u8>().prop_map(Op::CancelChoiceDuring),
+        1 => any::<bool>().prop_map(Op::Lose),
+        1 => (1..4u8).prop_map(Op::Mute),
+    ];
+    vec(op, 1..60)
+}
+
+/// Applies everything, runs to the end, and writes down every plan and event.
+fn play(config: &Config, ops: &[Op]) -> String {
+    let mut world = World::new(config.clone());
+    let mut log = String::new();
+    for (at, op) in ops.iter().enumerate() {
+        apply(&mut world, at as u64, op, &mut log);
+    }
+    world.finish(|plan, events| writeln!(log, "{plan} {events:?}").unwrap());
+    writeln!(log, "{:?}", world.scheduler.stats()).unwrap();
+    log
+}
+
+fn apply(world: &mut World, at: u64, op: &Op, log: &mut String) {
+    match op {
+        Op::Add(asked) => add(world, at, asked),
+        Op::Steps(steps) => (0..*steps).for_each(|_| step(world, log, |_| ())),
+        Op::Later(ms) => world.now = Millis(world.now.0 + u64::from(*ms)),
+        Op::Cancel(which) => cancel(world, *which),
+        Op::CancelChoice(which) => cancel_choice(world, *which),
+        Op::CancelDuring(which) => step(world, log, |world| cancel(world, *which)),
+        Op::CancelChoiceDuring(which) => step(world, log, |world| cancel_choice(world, *which)),
+        Op::Lose(runs) => writeln!(log, "lost {}", world.lose(*runs)).unwrap(),
+        Op::Mute(every) => {
+            let plan = world.plan();
+            let mut sampled = world.run(&plan);
+            let mut at = 0;
+            sampled.retain(|_| {
+                at += 1;
+                at % every != 0
+            });
+            let events = world.commit(&plan, &sampled);
+            writeln!(log, "{plan} {events:?}").unwrap();
+        }
+    }
+}
+
+fn step(world: &mut World, log: &mut String, between: impl FnOnce(&mut World)) {
+    let plan = world.plan();
+    between(world);
+    let sampled = world.run(&plan);
+    let events = world.commit(&plan, &sampled);
+    writeln!(log, "{plan} {events:?}").unwrap();
+}
+
+fn add(world: &mut World, at: u64, asked: &Asked) {
+    let stem = text(["x", "y", "z"][usize::from(asked.stem.0)], asked.stem.1);
+    let request = Request {
+        id: RequestId(at),
+        prompt: stem.chain(text(&at.to_string(), asked.own)).collect(),
+        n: asked.n,
+        max_new_tokens: asked.max_new_tokens,
+        priority: asked.priority,
+        salt: [asked.salt; 32],
+    };
+    let refused = world.add(request, StopAt::Multiple(asked.stop)).err();
+    assert!(!matches!(
+        refused,
+        Some(AddError::DuplicateId(_) | AddError::ZeroChoices | AddError::ZeroNewTokens)
+    ));
+}
+
+fn cancel(world: &mut World, which: u8) {
+    let ids: Vec<_> = world.requests.keys().copied().collect();
+    if let Some(id) = pick(&ids, which) {
+        world.cancel(id);
+    }
+}
+
+fn cancel_choice(world: &mut World, which: u8) {
+    let ids: Vec<SequenceId> =
+        world.requests.values().flat_map(|watched| watched.open().collect::<Vec<_>>()).collect();
+    if let Some(id) = pick(&ids, which) {
+        world.cancel_sequence(id);
+    }
+}
+
+fn pick<T: Copy>(items: &[T], which: u8) -> Option<T> {
+    items.get(usize::from(which) % items.len().max(1)).copied()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The checks are in `World`: budgets, owners, contents of every slot read, streams, usage, nothing left at the end.
+    #[test]
+    fn every_stream_is_what_it_would_have_been_alone(config in configs(), ops in ops()) {
+        play(&config, &ops);
+    }
+
+    #[test]
+    fn the_same_calls_give_the_same_plans(config in configs(), ops in ops()) {
+        prop_assert_eq!(play(&config, &ops), play(&config, &ops));
+    }
+}

@@ -1,0 +1,277 @@
+//! A scheduler with everything around it faked and watched.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jackfield_scheduler::{
+    AddError, BlockId, Config, Event, FinishReason, Millis, Plan, Request, RequestId, Sampled, Scheduler,
+    SequenceId, Usage, Work,
+};
+
+use crate::stream::{StopAt, Stream, alone};
+
+pub(crate) struct World {
+    pub(crate) scheduler: Scheduler,
+    pub(crate) now: Millis,
+    config: Config,
+    /// For each slot of each block the mark it was written with.
+    arena: Vec<Option<u64>>,
+    /// Every sequence there ever was; the cancelled and finished ones too.
+    streams: BTreeMap<SequenceId, Stream>,
+    pub(crate) requests: BTreeMap<RequestId, Watched>,
+    /// Those that must get a token in every step unless they are preempted.
+    decoding: BTreeSet<SequenceId>,
+}
+
+pub(crate) struct Watched {
+    request: Request,
+    stop: StopAt,
+    pub(crate) sequences: Vec<SequenceId>,
+    pub(crate) cancelled: BTreeSet<SequenceId>,
+    pub(crate) finished: BTreeMap<SequenceId, FinishReason>,
+    pub(crate) done: Option<Usage>,
+}
+
+impl World {
+    pub(crate) fn new(config: Config) -> Self {
+        World {
+            scheduler: Scheduler::new(config.clone()).unwrap(),
+            now: Millis(0),
+            arena: vec![None; config.blocks * config.block_size],
+            config,
+            streams: BTreeMap::new(),
+            requests: BTreeMap::new(),
+            decoding: BTreeSet::new(),
+        }
+    }
+
+    pub(crate) fn add(&mut self, request: Request, stop: StopAt) -> Result<Vec<SequenceId>, AddError> {
+        let sequences = self.scheduler.add(request.clone(), self.now)?;
+        assert_eq!(sequences.len(), request.n as usize);
+        for (choice, id) in sequences.iter().enumerate() {
+            let earlier = self.streams.insert(*id, Stream::new(&request, choice as u64, stop));
+            assert!(earlier.is_none(), "{id} was given out twice");
+        }
+        let cancelled = BTreeSet::new();
+        let (sequences_kept, finished) = (sequences.clone(), BTreeMap::new());
+        let watched = Watched { request, stop, sequences: sequences_kept, cancelled, finished, done: None };
+        self.requests.insert(watched.request.id, watched);
+        self.audit();
+        Ok(sequences)
+    }
+
+    pub(crate) fn cancel(&mut self, id: RequestId) -> bool {
+        let known = self.scheduler.cancel(id);
+        let watched = self.requests.get_mut(&id);
+        assert_eq!(
+            known,
+            watched.as_ref().is_some_and(|watched| watched.open().next().is_some()),
+            "cancel {id}"
+        );
+        if let Some(watched) = watched {
+            let open: Vec<_> = watched.open().collect();
+            self.decoding.retain(|sequence| !open.contains(sequence));
+            watched.cancelled.extend(open);
+        }
+        self.audit();
+        known
+    }
+
+    pub(crate) fn cancel_sequence(&mut self, id: SequenceId) -> bool {
+        let known = self.scheduler.cancel_sequence(id);
+        let watched = self.requests.values_mut().find(|watched| watched.sequences.contains(&id)).unwrap();
+        assert_eq!(known, watched.open().any(|open| open == id), "cancel {id}");
+        if known {
+            watched.cancelled.insert(id);
+            self.decoding.remove(&id);
+        }
+        self.audit();
+        known
+    }
+
+    pub(crate) fn step(&mut self) -> (Plan, Vec<Event>) {
+        let plan = self.plan();
+        let sampled = self.run(&plan);
+        let events = self.commit(&plan, &sampled);
+        (plan, events)
+    }
+
+    /// Schedules, and checks what can be said of a plan before it runs.
+    pub(crate) fn plan(&mut self) -> Plan {
+        let idle = self.requests.values().all(|watched| watched.open().next().is_none());
+        let plan = self.scheduler.schedule(self.now);
+        assert_eq!(plan.is_empty(), idle, "an empty plan and unfinished requests, or the reverse: {plan}");
+        assert!(plan.tokens() <= self.config.max_step_tokens, "over the budget: {plan}");
+        let sampling: BTreeSet<_> = plan.sampling().collect();
+        assert_eq!(sampling.len(), plan.sampling().count(), "somebody samples twice: {plan}");
+        for starved in
+            self.decoding.iter().filter(|id| !sampling.contains(id) && !plan.preempted.contains(id))
+        {
+            panic!("{starved} decodes and is left out: {plan}");
+        }
+        self.decoding.retain(|id| !plan.preempted.contains(id));
+        self.audit();
+        plan
+    }
+
+    /// Runs a plan on the arena: copies, then all writes, then all reads. Returns what each row samples.
+    pub(crate) fn run(&mut self, plan: &Plan) -> Vec<Sampled> {
+        for copy in &plan.copies {
+            for offset in 0..self.config.block_size {
+                let (from, to) = (self.slot(copy.from, offset), self.slot(copy.to, offset));
+                self.arena[to] = self.arena[from];
+            }
+        }
+        let mut written = BTreeSet::new();
+        for work in &plan.work {
+            self.write(work, &mut written);
+        }
+        plan.work.iter().flat_map(|work| self.read(work)).collect()
+    }
+
+    pub(crate) fn commit(&mut self, plan: &Plan, sampled: &[Sampled]) -> Vec<Event> {
+        let events = self.scheduler.commit(plan, sampled, self.now);
+        let open: Vec<_> = plan.sampling().filter(|id| self.is_open(*id)).collect();
+        self.decoding.extend(open);
+        for event in &events {
+            self.note(event);
+        }
+        self.audit();
+        events
+    }
+
+    /// Prompt and continuation of a sequence.
+    pub(crate) fn tokens(&self, id: SequenceId) -> &[u32] {
+        &self.streams[&id].tokens
+    }
+
+    /// A plan that is never committed. It may have run or not.
+    pub(crate) fn lose(&mut self, runs: bool) -> Plan {
+        let plan = self.plan();
+        if runs {
+            self.run(&plan);
+        }
+        if !plan.copies.is_empty() {
+            // Who got a copy computes its block again, which need not fit one step.
+            self.decoding.clear();
+        }
+        plan
+    }
+
+    /// Steps until nothing is left, then checks that nothing is.
+    pub(crate) fn finish(&mut self, mut each: impl FnMut(&Plan, &[Event])) {
+        let mut steps = 0;
+        while !self.scheduler.is_idle() {
+            let (plan, events) = self.step();
+            each(&plan, &events);
+            steps += 1;
+            assert!(steps < 20_000, "no end: {:?}", self.scheduler.stats());
+        }
+        let stats = self.scheduler.stats();
+        assert_eq!(
+            (stats.used_blocks, stats.running, stats.waiting, stats.preempted),
+            (0, 0, 0, 0),
+            "leaked"
+        );
+        self.requests.values().for_each(|watched| self.check_finished(watched));
+    }
+
+    fn write(&mut self, work: &Work, written: &mut BTreeSet<usize>) {
+        let stream = &self.streams[&work.sequence];
+        assert_eq!(work.tokens, stream.tokens[work.start..work.end()], "wrong tokens: {work}");
+        assert_eq!(work.table.len(), work.end().div_ceil(self.config.block_size), "wrong table: {work}");
+        for position in work.start..work.end() {
+            let slot = self.slot_of(work, position);
+            assert!(written.insert(slot), "two sequences write one slot: {work}");
+            self.arena[slot] = Some(stream.mark(position));
+        }
+    }
+
+    fn read(&self, work: &Work) -> Vec<Sampled> {
+        let stream = &self.streams[&work.sequence];
+        for position in 0..work.end() {
+            let held = self.arena[self.slot_of(work, position)];
+            assert_eq!(held, Some(stream.mark(position)), "position {position} holds something else: {work}");
+        }
+        let sample = |id: &SequenceId| {
+            let stream = &self.streams[id];
+            assert_eq!(stream.tokens.len(), work.end(), "{id} samples from the middle: {work}");
+            let (token, stop) = stream.next();
+            Sampled { sequence: *id, token, stop }
+        };
+        work.sample.iter().map(sample).collect()
+    }
+
+    fn note(&mut self, event: &Event) {
+        match *event {
+            Event::Token { sequence, token } => {
+                assert!(self.is_open(sequence), "{event}, which is not open");
+                self.streams.get_mut(&sequence).unwrap().push(token);
+            }
+            Event::Finished { sequence, reason, tokens } => {
+                assert_eq!(tokens, self.streams[&sequence].generated(), "{event}");
+                self.decoding.remove(&sequence);
+                let open =
+                    self.requests.values_mut().find(|watched| watched.open().any(|open| open == sequence));
+                open.expect("finished twice, or after it was cancelled").finished.insert(sequence, reason);
+            }
+            Event::RequestDone { request, usage } => {
+                let watched = self.requests.get_mut(&request).unwrap();
+                assert!(
+                    watched.open().next().is_none() && watched.done.is_none(),
+                    "{event}, too early or twice"
+                );
+                watched.done = Some(usage);
+            }
+        }
+    }
+
+    /// Each stream is what it would have been alone, or the beginning of that when it was cancelled.
+    fn check_finished(&self, watched: &Watched) {
+        let mut completion_tokens = 0;
+        for (choice, id) in watched.sequences.iter().enumerate() {
+            let (tokens, reason) = alone(&watched.request, choice as u64, watched.stop, &self.config);
+            let generated = &self.streams[id].tokens[watched.request.prompt.len()..];
+            completion_tokens += generated.len();
+            match watched.finished.get(id) {
+                Some(found) => assert_eq!((generated, *found), (&tokens[..], reason), "{id}"),
+                None => assert!(watched.cancelled.contains(id) && tokens.starts_with(generated), "{id}"),
+            }
+        }
+        if let Some(usage) = watched.done {
+            assert_eq!(usage.prompt_tokens, watched.request.prompt.len());
+            assert_eq!(usage.completion_tokens, completion_tokens);
+            assert!(usage.cached_tokens < usage.prompt_tokens, "{usage}");
+        }
+        assert!(
+            watched.done.is_some() || watched.finished.len() < watched.sequences.len(),
+            "never told done"
+        );
+    }
+
+    fn audit(&self) {
+        self.scheduler.audit().unwrap();
+        let stats = self.scheduler.stats();
+        assert_eq!(stats.used_blocks + stats.free_blocks, self.config.blocks);
+        assert!(stats.running <= self.config.max_running && stats.waiting <= self.config.max_waiting);
+    }
+
+    fn is_open(&self, id: SequenceId) -> bool {
+        self.requests.values().any(|watched| watched.open().any(|open| open == id))
+    }
+
+    fn slot_of(&self, work: &Work, position: usize) -> usize {
+        self.slot(work.table[position / self.config.block_size], position % self.config.block_size)
+    }
+
+    fn slot(&self, block: BlockId, offset: usize) -> usize {
+        block.0 as usize * self.config.block_size + offset
+    }
+}
+
+impl Watched {
+    /// Choices neither finished nor cancelled.
+    pub(crate) fn open(&self) -> impl Iterator<Item = SequenceId> + '_ {
+        let closed = |id: &SequenceId| self.finished.contains_key(id) || self.cancelled.contains(id);
+        self.sequences.iter().copied().filter(move |id| !closed(id))
+    }
+}
