@@ -18,22 +18,33 @@ from transformers.utils import chat_template_utils
 
 NOW = datetime.datetime(2025, 3, 4, 15, 9, 26)
 
-# The special tokens that each model's tokenizer configuration hands to its template.
+CHATML = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+MISTRAL = ["<s>", "</s>", "[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]", "[TOOL_CALLS]"]
+
+# What each model's tokenizer configuration hands to its template as bos_token and eos_token, and its control tokens.
 TOKENS = {
-    "deepseek-r1-distill-qwen": ("<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>"),
-    "glm-4.6": ("", "<|endoftext|>"),
-    "gpt-oss": ("<|startoftext|>", "<|return|>"),
-    "granite-3.3": ("<|end_of_text|>", "<|end_of_text|>"),
-    "mistral-7b-v0.2": ("<s>", "</s>"),
-    "mistral-nemo": ("<s>", "</s>"),
-    "mistral-small-3.2": ("<s>", "</s>"),
-    "phi-3.5-mini": ("<s>", "<|endoftext|>"),
-    "phi-4": ("<|endoftext|>", "<|im_end|>"),
-    "qwen2.5": ("", "<|im_end|>"),
-    "qwen3": ("", "<|im_end|>"),
-    "qwen3-coder": ("", "<|im_end|>"),
-    "smollm2": ("<|im_start|>", "<|im_end|>"),
-    "smollm3": ("<|begin_of_text|>", "<|im_end|>"),
+    "deepseek-r1-distill-qwen": (
+        "<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>", ["<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>", "<｜User｜>", "<｜Assistant｜>"],
+    ),
+    "glm-4.6": (None, "<|endoftext|>", ["<|endoftext|>", "[gMASK]", "<sop>", "<|system|>", "<|user|>", "<|assistant|>", "<|observation|>"]),
+    "gpt-oss": (
+        "<|startoftext|>", "<|return|>",
+        ["<|startoftext|>", "<|return|>", "<|start|>", "<|end|>", "<|message|>", "<|channel|>", "<|constrain|>", "<|call|>"],
+    ),
+    "granite-3.3": (
+        "<|end_of_text|>", "<|end_of_text|>",
+        ["<|end_of_text|>", "<|start_of_role|>", "<|end_of_role|>", "<|tool_call|>", "<|start_of_cite|>", "<|end_of_cite|>"],
+    ),
+    "mistral-7b-v0.2": ("<s>", "</s>", ["<s>", "</s>"]),
+    "mistral-nemo": ("<s>", "</s>", MISTRAL),
+    "mistral-small-3.2": ("<s>", "</s>", [*MISTRAL, "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[CALL_ID]", "[ARGS]"]),
+    "phi-3.5-mini": ("<s>", "<|endoftext|>", ["<s>", "<|endoftext|>", "<|system|>", "<|user|>", "<|assistant|>", "<|end|>"]),
+    "phi-4": ("<|endoftext|>", "<|im_end|>", [*CHATML, "<|im_sep|>"]),
+    "qwen2.5": (None, "<|im_end|>", CHATML),
+    "qwen3": (None, "<|im_end|>", CHATML),
+    "qwen3-coder": (None, "<|im_end|>", CHATML),
+    "smollm2": ("<|im_start|>", "<|im_end|>", CHATML),
+    "smollm3": ("<|begin_of_text|>", "<|im_end|>", ["<|begin_of_text|>", "<|end_of_text|>", "<|im_start|>", "<|im_end|>"]),
 }
 
 
@@ -43,15 +54,26 @@ class FixedClock(datetime.datetime):
         return NOW
 
 
-def render(template, tokens, conversation):
+def normalised(message):
+    """What the host does before any template sees a message: no content is empty content, and the arguments of a
+    call, which the API carries as JSON in a string, are an object."""
+    message = json.loads(json.dumps(message))
+    message["content"] = message["content"] or ""
+    for call in message.get("tool_calls", []):
+        if isinstance(call["function"]["arguments"], str):
+            call["function"]["arguments"] = json.loads(call["function"]["arguments"])
+    return message
+
+
+def render(template, bos, eos, conversation):
+    special = {"bos_token": bos, "eos_token": eos}
     try:
         texts, _ = chat_template_utils.render_jinja_template(
-            [conversation["messages"]],
+            [[normalised(it) for it in conversation["messages"]]],
             tools=conversation.get("tools"),
             chat_template=template,
             add_generation_prompt=conversation["add_generation_prompt"],
-            bos_token=tokens[0],
-            eos_token=tokens[1],
+            **{name: token for name, token in special.items() if token is not None},
         )
         return {"text": texts[0]}
     except Exception as error:  # whatever a template can raise is its answer
@@ -65,9 +87,9 @@ def main():
     expected = {}
     for path in sorted(folder.glob("*.jinja")):
         template = path.read_bytes().decode("utf-8")
-        tokens = TOKENS[path.stem]
-        cases = {name: render(template, tokens, it) for name, it in conversations.items()}
-        expected[path.stem] = {"bos_token": tokens[0], "eos_token": tokens[1], "cases": cases}
+        bos, eos, control = TOKENS[path.stem]
+        cases = {name: render(template, bos, eos, it) for name, it in conversations.items()}
+        expected[path.stem] = {"bos_token": bos, "eos_token": eos, "control": control, "cases": cases}
     out = {
         "made_by": "make/templates.py",
         "transformers": transformers.__version__,
