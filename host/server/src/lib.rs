@@ -1,1 +1,24 @@
 //! HTTP: the OpenAI API, the admin API, metrics.
+//!
+//! The way of a request: [`http`](self) reads it within its bounds, `openai` decodes it into plain data, `turn` takes it
+//! through policies, engine and filters, `respond` writes the answer. JSON types stop in this crate; what engine and
+//! policies are given is plain data.
+//!
+//! Nothing here reads the environment, owns a thread, or knows what a tensor or a Wasm module is.
+
+mod admin;
+mod api;
+mod app;
+mod config;
+mod error;
+mod http;
+mod metrics;
+pub mod openai;
+mod respond;
+mod serve;
+mod turn;
+
+pub use app::Host;
+pub use config::{ApiKey, ConfigError, ServerConfig};
+pub use error::ApiError;
+pub use serve::{ServeError, serve};

@@ -1,0 +1,140 @@
+//! The admin API: policies put in, taken out and rolled back, on an address and under a key of its own.
+
+mod upload;
+mod view;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Path, Request, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, patch, post, put};
+use axum::{Json, body::Body};
+use jackfield_policy::{Applied, Refusal, Registry};
+use serde_json::{Value, json};
+
+use crate::api;
+use crate::app::App;
+use crate::error::ApiError;
+use crate::http::body;
+
+/// Everything that is served on the admin address.
+pub(crate) fn router(app: Arc<App>) -> Router {
+    let router = Router::new()
+        .route("/admin/policies", get(list))
+        .route("/admin/policies/{name}", put(replace).get(show).delete(remove))
+        .route("/admin/policies/{name}/config", patch(configure).put(configure))
+        .route("/admin/policies/{name}/rollback", post(rollback))
+        .route("/admin/generations", get(generations))
+        .merge(api::health());
+    api::finish(router, app)
+}
+
+async fn list(State(app): State<Arc<App>>, headers: HeaderMap) -> Result<Json<Value>, ApiError> {
+    app.admin(&headers)?;
+    let policies: Vec<Value> = app.registry.policies().iter().map(view::policy).collect();
+    Ok(Json(json!({"generation": app.registry.current().generation, "policies": policies})))
+}
+
+async fn show(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+) -> Result<Json<Value>, ApiError> {
+    app.admin(&headers)?;
+    find(&app.registry, &name).map(Json)
+}
+
+async fn generations(State(app): State<Arc<App>>, headers: HeaderMap) -> Result<Json<Value>, ApiError> {
+    app.admin(&headers)?;
+    let generations: Vec<Value> = app.registry.generations().iter().map(view::generation).collect();
+    Ok(Json(json!({"current": app.registry.current().generation, "generations": generations})))
+}
+
+/// The bytes of a component alone replace the code of a policy in force; a form brings the rest, too.
+async fn replace(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let (parts, body) = request.into_parts();
+    app.admin(&parts.headers)?;
+    let body = body::read(&parts.headers, body, app.upload_limits()).await?;
+    let sent = upload::Sent::read(&parts.headers, body).await?;
+    change(&app, "put", move |registry| {
+        let upload = sent.over(&name, registry.upload(&name))?;
+        registry.put(upload).map_err(refusal)
+    })
+    .await
+}
+
+async fn configure(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let (parts, body) = request.into_parts();
+    app.admin(&parts.headers)?;
+    let body = body::read(&parts.headers, body, app.body_limits()).await?;
+    let config = upload::config(&parts.headers, &body)?;
+    change(&app, "config", move |registry| registry.put_config(&name, config).map_err(refusal)).await
+}
+
+async fn remove(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    app.admin(&headers)?;
+    change(&app, "delete", move |registry| registry.delete(&name).map_err(refusal)).await
+}
+
+async fn rollback(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
+    app.admin(&headers)?;
+    body::read(&headers, body, app.body_limits()).await?;
+    change(&app, "rollback", move |registry| registry.rollback(&name).map_err(refusal)).await
+}
+
+/// Compiling takes a while: off the async threads. The answer comes when the change is in force.
+async fn change(
+    app: &Arc<App>,
+    what: &'static str,
+    apply: impl FnOnce(&Registry) -> Result<Applied, ApiError> + Send + 'static,
+) -> Result<Response, ApiError> {
+    let registry = Arc::clone(&app.registry);
+    let started = tokio::time::Instant::now();
+    let applied = api::blocking(move || apply(&registry)).await;
+    let outcome = match &applied {
+        Ok(applied) if applied.changed => "applied",
+        Ok(_) => "unchanged",
+        Err(_) => "refused",
+    };
+    app.metrics.swapped(what, outcome);
+    let applied = applied.inspect_err(|error| tracing::warn!(what, %error, "a change of policies was refused"))?;
+    let millis = started.elapsed().as_secs_f64() * 1000.0;
+    tracing::info!(what, outcome, generation = applied.generation, millis, "policies");
+    let body = json!({"generation": applied.generation, "changed": applied.changed, "millis": millis});
+    Ok((StatusCode::OK, Json(body)).into_response())
+}
+
+fn find(registry: &Registry, name: &str) -> Result<Value, ApiError> {
+    let policies = registry.policies();
+    let found = policies.iter().map(view::policy).find(|policy| policy["name"] == name);
+    found.ok_or_else(|| unknown(name))
+}
+
+fn unknown(name: &str) -> ApiError {
+    let message = format!("There is no policy `{}`", crate::error::shorten(name));
+    ApiError::new(StatusCode::NOT_FOUND, "invalid_request_error", "policy_not_found", message).with_param("name")
+}
+
+/// A change that was refused as a whole. What is in force stays in force.
+fn refusal(refusal: Refusal) -> ApiError {
+    view::refusal(&refusal)
+}

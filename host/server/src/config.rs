@@ -1,0 +1,163 @@
+//! What an operator may set of the HTTP side, and what it is checked for.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// A key and whose it is. All keys of one tenant share its sessions and its prefix cache; no two tenants share either.
+#[derive(Clone)]
+pub struct ApiKey {
+    /// What the client sends as `Authorization: Bearer …`.
+    pub key: String,
+    /// The tenant it stands for.
+    pub tenant: String,
+}
+
+impl std::fmt::Debug for ApiKey {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("ApiKey").field("tenant", &self.tenant).finish_non_exhaustive()
+    }
+}
+
+/// Settings of the HTTP side.
+#[derive(Debug, Clone)]
+pub struct ServerConfig {
+    /// Without keys the API is open, which is allowed on loopback only.
+    pub keys: Vec<ApiKey>,
+    /// Without a key the admin API is open, which is allowed on loopback only.
+    pub admin_key: Option<String>,
+    /// The name under which the model is served; none takes the one in its file.
+    pub model_id: Option<String>,
+    /// Other names that mean the same model.
+    pub model_aliases: Vec<String>,
+    /// Bytes of one request body, after decoding.
+    pub max_body_bytes: usize,
+    /// Bytes of one policy upload.
+    pub max_upload_bytes: usize,
+    /// Turns that may be in progress at once; one more gets 429.
+    pub request_permits: usize,
+    /// Connections that may be open at once; one more waits to be accepted.
+    pub max_connections: usize,
+    /// A stream without data for so long gets a comment.
+    pub keep_alive_s: u64,
+    /// A request head that takes longer ends the connection; so does a connection idle for so long.
+    pub header_timeout_s: u64,
+    /// A body that pauses for so long gets 408.
+    pub body_timeout_s: u64,
+    /// After the signal to stop, running turns have so long to finish.
+    pub drain_s: u64,
+    /// The offset of the zone in which users' words are read when a request does not say.
+    pub utc_offset_minutes: i16,
+    /// The language that is assumed when a request does not say.
+    pub locale: String,
+    /// Share of a prompt's tokens that compressors are asked to keep when no router decides; none leaves prompts alone.
+    pub compress_to: Option<f32>,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        ServerConfig {
+            keys: Vec::new(),
+            admin_key: None,
+            model_id: None,
+            model_aliases: vec!["default".into()],
+            max_body_bytes: 4 << 20,
+            max_upload_bytes: 64 << 20,
+            request_permits: 512,
+            max_connections: 4096,
+            keep_alive_s: 10,
+            header_timeout_s: 30,
+            body_timeout_s: 15,
+            drain_s: 30,
+            utc_offset_minutes: 0,
+            locale: "en".into(),
+            compress_to: Some(0.5),
+        }
+    }
+}
+
+/// A configuration that must not be served.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// Anyone who reaches the address could use the API.
+    #[error("{0} is not loopback, and the API has no keys; configure a key or listen on 127.0.0.1")]
+    OpenToAll(SocketAddr),
+    /// Anyone who reaches the address could change policies.
+    #[error("{0} is not loopback, and the admin API has no key; configure one or listen on 127.0.0.1")]
+    AdminOpenToAll(SocketAddr),
+    /// A limit of zero serves nobody.
+    #[error("`{0}` is 0; it must be at least 1")]
+    Zero(&'static str),
+    /// A key that is empty or two that are the same.
+    #[error("key number {0} is empty or the same as an earlier one")]
+    Key(usize),
+}
+
+impl ServerConfig {
+    /// Checks the settings against the addresses they are to be served on.
+    ///
+    /// # Errors
+    /// Says which setting to change.
+    pub fn check(&self, api: SocketAddr, admin: SocketAddr) -> Result<(), ConfigError> {
+        if self.keys.is_empty() && !api.ip().is_loopback() {
+            return Err(ConfigError::OpenToAll(api));
+        }
+        if self.admin_key.is_none() && !admin.ip().is_loopback() {
+            return Err(ConfigError::AdminOpenToAll(admin));
+        }
+        for (index, key) in self.keys.iter().enumerate() {
+            if key.key.is_empty() || self.keys[..index].iter().any(|other| other.key == key.key) {
+                return Err(ConfigError::Key(index));
+            }
+        }
+        self.check_limits()
+    }
+
+    fn check_limits(&self) -> Result<(), ConfigError> {
+        let limits = [
+            ("max_body_bytes", self.max_body_bytes),
+            ("max_upload_bytes", self.max_upload_bytes),
+            ("request_permits", self.request_permits),
+            ("max_connections", self.max_connections),
+        ];
+        match limits.iter().find(|(_, value)| *value == 0) {
+            Some((name, _)) => Err(ConfigError::Zero(name)),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn body_timeout(&self) -> Duration {
+        Duration::from_secs(self.body_timeout_s.max(1))
+    }
+
+    pub(crate) fn keep_alive(&self) -> Duration {
+        Duration::from_secs(self.keep_alive_s.max(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(config: &ServerConfig, api: &str, admin: &str) -> Result<(), ConfigError> {
+        config.check(api.parse().unwrap(), admin.parse().unwrap())
+    }
+
+    #[test]
+    fn open_apis_stay_on_loopback() {
+        let open = ServerConfig::default();
+        assert_eq!(check(&open, "127.0.0.1:1", "[::1]:2"), Ok(()));
+        assert!(matches!(check(&open, "0.0.0.0:1", "127.0.0.1:2"), Err(ConfigError::OpenToAll(_))));
+        let key = ApiKey { key: "k".into(), tenant: "t".into() };
+        let keyed = ServerConfig { keys: vec![key.clone()], ..ServerConfig::default() };
+        assert_eq!(check(&keyed, "0.0.0.0:1", "127.0.0.1:2"), Ok(()));
+        assert!(matches!(check(&keyed, "0.0.0.0:1", "0.0.0.0:2"), Err(ConfigError::AdminOpenToAll(_))));
+        let twice = ServerConfig { keys: vec![key.clone(), key], ..ServerConfig::default() };
+        assert_eq!(check(&twice, "0.0.0.0:1", "127.0.0.1:2"), Err(ConfigError::Key(1)));
+    }
+
+    #[test]
+    fn a_key_is_never_printed() {
+        let key = ApiKey { key: "secret".into(), tenant: "t".into() };
+        assert!(!format!("{key:?}").contains("secret"));
+    }
+}

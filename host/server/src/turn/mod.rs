@@ -1,0 +1,199 @@
+//! The way of a turn: permit, session, policies, engine, filters.
+
+mod answer;
+pub(crate) mod ask;
+pub(crate) mod filter;
+mod job;
+mod parts;
+mod prepare;
+pub(crate) mod prompt;
+pub(crate) mod session;
+mod source;
+pub(crate) mod trace;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use jackfield_policy::{Dialog, Fault, Kind, OnFault, Patch, Plan, Policy, Window};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
+
+pub(crate) use answer::Event;
+pub(crate) use trace::{TRACE_HEADER, Trace};
+
+use crate::app::App;
+use crate::error::ApiError;
+use answer::{Answer, Parts};
+use ask::{Ask, Caller};
+use filter::Filter;
+use filter::batch::Review;
+use job::Needs;
+use prepare::{Prepared, Preparing};
+use session::OpenSession;
+use source::Source;
+
+/// What a turn holds from its first step to its last.
+struct Opened {
+    permit: OwnedSemaphorePermit,
+    patch: Arc<Patch>,
+    session: Option<OpenSession>,
+    salt: [u8; 32],
+}
+
+/// Takes a turn up to the point where its answer begins. What policies did is noted in `trace`, also when it fails.
+///
+/// # Errors
+/// Everything that a client is told by a status: no such model, no place, a refusal, a fault, a prompt too long.
+pub(crate) async fn begin(app: &Arc<App>, caller: Caller, ask: Ask, trace: &mut Trace) -> Result<Answer, ApiError> {
+    let started = Instant::now();
+    app.check_model(&ask.common.model)?;
+    let opened = open(app, &caller, &ask).await?;
+    trace.generation = opened.patch.generation;
+    let filters = filters(app, &opened.patch, &caller.tenant);
+    let stream_id = stream_id(&caller.id);
+    let choices = ask.common.n;
+    let (opened, ask, prepared) = prepare(app, caller, ask, opened, trace).await?;
+    for filter in &filters {
+        trace.note(&filter.policy, Kind::OutputFilter.world(), "watches the answer", 0);
+    }
+    let (source, prompt_tokens, deadline) = match prepared {
+        Prepared::Answer(text) => {
+            app.metrics.policy_answered();
+            (Source::answer(&text, choices), 0, None)
+        }
+        Prepared::Run { prompt, plan } => {
+            let tokens = prompt.len();
+            let deadline = plan.as_ref().and_then(|plan| plan.deadline_ms);
+            let probabilities = filters.iter().any(|filter| filter.probabilities);
+            let source = submit(app, &ask, plan.as_ref(), opened.salt, probabilities, prompt)?;
+            (source, tokens, deadline.map(|ms| started + Duration::from_millis(ms.into())))
+        }
+    };
+    Ok(Answer::new(Parts {
+        app: Arc::clone(app),
+        source,
+        filters,
+        choices,
+        prompt_tokens,
+        deadline,
+        session: opened.session,
+        permit: opened.permit,
+        started,
+        stream_id,
+    }))
+}
+
+async fn open(app: &Arc<App>, caller: &Caller, ask: &Ask) -> Result<Opened, ApiError> {
+    let permit = app.permit()?;
+    let patch = app.registry.current();
+    let session = match &ask.common.session {
+        Some(id) => Some(OpenSession::open(&app.sessions, &app.busy, &caller.tenant, id).await?),
+        None => None,
+    };
+    let salt = job::salt(&caller.tenant, &app.engine.model().fingerprint);
+    Ok(Opened { permit, patch, session, salt })
+}
+
+/// The one hop off the async threads: policies, rendering and tokenising.
+async fn prepare(
+    app: &Arc<App>,
+    caller: Caller,
+    ask: Ask,
+    mut opened: Opened,
+    trace: &mut Trace,
+) -> Result<(Opened, Ask, Prepared), ApiError> {
+    let app = Arc::clone(app);
+    let mut noted = std::mem::take(trace);
+    let work = move || {
+        let turn = ask.turn(&caller, &app.config.locale, app.config.utc_offset_minutes);
+        let mut stateless = Dialog::default();
+        let dialog = opened.session.as_mut().map_or(&mut stateless, |session| &mut session.dialog);
+        let preparing = Preparing {
+            app: &app,
+            patch: &opened.patch,
+            turn: &turn,
+            ask: &ask,
+            salt: opened.salt,
+            trace: &mut noted,
+        };
+        let prepared = preparing.run(dialog);
+        (noted, prepared.map(|prepared| (opened, ask, prepared)))
+    };
+    let done = tokio::task::spawn_blocking(work).await;
+    let (noted, prepared) =
+        done.map_err(|_| ApiError::internal("internal_error", "The turn could not be prepared"))?;
+    *trace = noted;
+    prepared
+}
+
+fn submit(
+    app: &App,
+    ask: &Ask,
+    plan: Option<&Plan>,
+    salt: [u8; 32],
+    probabilities: bool,
+    prompt: Vec<u32>,
+) -> Result<Source, ApiError> {
+    let job = job::job(&Needs { engine: &app.engine, ask, plan, salt, probabilities }, prompt)?;
+    app.engine.submit(job).map(Source::Engine).map_err(|error| job::submit_error(error, ask))
+}
+
+/// The output filters of a generation, with the desks of this tenant.
+fn filters(app: &Arc<App>, patch: &Patch, tenant: &Arc<str>) -> Vec<Arc<Filter>> {
+    patch.of_kind(Kind::OutputFilter).iter().map(|policy| Arc::new(filter(app, policy, tenant))).collect()
+}
+
+fn filter(app: &Arc<App>, policy: &Arc<Policy>, tenant: &Arc<str>) -> Filter {
+    let interest = policy.interest();
+    Filter {
+        policy: prepare::name(policy),
+        closed: policy.manifest().on_fault == OnFault::Closed,
+        sent_tail_bytes: interest.sent_tail_bytes.into(),
+        probabilities: interest.token_probabilities,
+        watches: policy.watches().filter(|watches| !watches.is_empty()).cloned(),
+        desk: app.desks.of(&policy.version().digest, tenant, || review(app, policy)),
+    }
+}
+
+/// A policy's review, counted.
+fn review(app: &Arc<App>, policy: &Arc<Policy>) -> Review {
+    let (app, policy) = (Arc::downgrade(app), Arc::clone(policy));
+    Arc::new(move |windows: &[Window]| {
+        let called = policy.review(windows);
+        if let Some(app) = app.upgrade() {
+            match &called {
+                Ok(called) => app.metrics.policy_called(&policy.manifest().name, called.micros),
+                Err(fault) => app.metrics.policy_faulted(&policy.manifest().name, fault_kind(fault)),
+            }
+        }
+        called
+    })
+}
+
+fn stream_id(turn: &str) -> u32 {
+    let hash = blake3::hash(turn.as_bytes());
+    let bytes = hash.as_bytes();
+    u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]])
+}
+
+/// A policy failed and its manifest says that the turn must not go on.
+fn policy_error(message: String) -> ApiError {
+    ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "policy_error", "policy_fault", message)
+}
+
+/// A router refused the turn.
+fn refused(status: u16, reason: &str) -> ApiError {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::FORBIDDEN);
+    ApiError::new(status, "policy_error", "policy_refused", reason)
+}
+
+/// A fault's kind, as a label: one of a few words.
+fn fault_kind(fault: &Fault) -> &'static str {
+    fault.kind()
+}
+
+/// A fault found here, in an answer that the runtime had let pass.
+fn invalid_fault(what: &str) -> Fault {
+    Fault::Invalid { what: what.to_owned() }
+}

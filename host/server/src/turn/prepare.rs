@@ -1,0 +1,296 @@
+//! Before the model: extract, route, compress. Synchronous, CPU bound; one hop off the async threads for all of it.
+
+use jackfield_engine::Engine;
+use jackfield_model::Now;
+use jackfield_policy::{
+    Budget, Called, Decision, Dialog, Fault, Kind, Mode, Next, OnFault, Patch, Plan, Policy, RouteRequest, Stamp,
+    Target, Turn, apply_edits,
+};
+
+use super::ask::{Ask, Input, for_policy, from_policy};
+use super::parts::{parts, shown_messages};
+use super::prompt;
+use super::trace::Trace;
+use crate::app::App;
+use crate::error::{ApiError, shorten};
+use crate::openai::{Message, Role};
+
+/// Messages that an extractor is shown.
+const RECENT_MESSAGES: usize = 32;
+
+/// How a turn goes on.
+#[derive(Debug)]
+pub(crate) enum Prepared {
+    /// To the model.
+    Run { prompt: Vec<u32>, plan: Option<Plan> },
+    /// A policy has answered.
+    Answer(String),
+}
+
+/// The blocking part of one turn.
+pub(crate) struct Preparing<'a> {
+    pub(crate) app: &'a App,
+    pub(crate) patch: &'a Patch,
+    pub(crate) turn: &'a Turn,
+    pub(crate) ask: &'a Ask,
+    pub(crate) salt: [u8; 32],
+    pub(crate) trace: &'a mut Trace,
+}
+
+impl Preparing<'_> {
+    /// Runs the policies of the pinned generation in their order. `dialog` becomes the state to commit.
+    ///
+    /// # Errors
+    /// A refusal by a router, a fault of a policy that lets nothing pass then, or a prompt that cannot be made.
+    pub(crate) fn run(mut self, dialog: &mut Dialog) -> Result<Prepared, ApiError> {
+        let mut messages = match &self.ask.input {
+            Input::Chat(messages) => messages.clone(),
+            Input::Raw(_) => Vec::new(),
+        };
+        if let Some(answer) = self.extract(&mut messages, dialog)? {
+            return Ok(Prepared::Answer(answer));
+        }
+        let prompt = self.prompt(&messages)?;
+        let plan = match self.route(&messages, &prompt, dialog)? {
+            Some(Decision::Answer(answer)) => return Ok(Prepared::Answer(answer)),
+            Some(Decision::Refuse(refusal)) => return Err(super::refused(refusal.status, &refusal.reason)),
+            Some(Decision::Run(plan)) => Some(plan),
+            None => None,
+        };
+        let keep = plan.as_ref().map_or(self.app.config.compress_to, |plan| plan.compress_to);
+        let prompt = match keep {
+            Some(keep) if keep < 1.0 && !messages.is_empty() => self.compress(messages, prompt, keep)?,
+            _ => prompt,
+        };
+        Ok(Prepared::Run { prompt, plan })
+    }
+
+    fn engine(&self) -> &Engine {
+        &self.app.engine
+    }
+
+    fn prompt(&self, messages: &[Message]) -> Result<Vec<u32>, ApiError> {
+        let now = Now {
+            unix_s: self.turn.now.unix_ms.div_euclid(1000),
+            utc_offset_s: i32::from(self.turn.now.utc_offset_minutes) * 60,
+        };
+        match &self.ask.input {
+            Input::Chat(_) => prompt::of_chat(self.engine(), messages, now),
+            Input::Raw(raw) => prompt::of_raw(self.engine(), raw),
+        }
+    }
+
+    /// Only a person's words are read for slots: a turn that ends in something else is left alone.
+    fn extract(&mut self, messages: &mut Vec<Message>, dialog: &mut Dialog) -> Result<Option<String>, ApiError> {
+        let patch = self.patch;
+        for policy in patch.of_kind(Kind::SlotExtractor) {
+            if messages.last().is_none_or(|last| last.role != Role::User) {
+                return Ok(None);
+            }
+            let from = messages.len().saturating_sub(RECENT_MESSAGES);
+            let recent: Vec<_> = messages[from..].iter().map(for_policy).collect();
+            let called = policy.extract(self.turn, &recent, dialog);
+            let Some(transition) = self.settle(policy, called, |transition| did::transition(transition))? else {
+                continue;
+            };
+            let stamp = Stamp {
+                turn: dialog.turns.saturating_add(1),
+                policy: &name(policy),
+                schema: policy.description().dialog_schema,
+            };
+            *dialog = transition.apply(dialog, stamp);
+            match transition.next {
+                Next::Model => {}
+                Next::Prompt(prompt) => *messages = prompt.iter().map(from_policy).collect(),
+                Next::Answer(answer) => return Ok(Some(answer)),
+            }
+        }
+        Ok(None)
+    }
+
+    /// The first router that does not fail decides; the next ones are there for when it does.
+    fn route(&mut self, messages: &[Message], prompt: &[u32], dialog: &Dialog) -> Result<Option<Decision>, ApiError> {
+        let patch = self.patch;
+        let routers = patch.of_kind(Kind::Router);
+        if routers.is_empty() {
+            return Ok(None);
+        }
+        let request = self.route_request(messages, prompt, dialog);
+        let fleet = [self.target(prompt)];
+        for policy in routers {
+            let called = policy.route(self.turn, &request, &fleet).and_then(without_grammar);
+            if let Some(decision) = self.settle(policy, called, |decision| did::decision(decision))? {
+                return Ok(Some(decision));
+            }
+        }
+        Ok(None)
+    }
+
+    fn route_request(&self, messages: &[Message], prompt: &[u32], dialog: &Dialog) -> RouteRequest {
+        let last_user = messages.iter().rev().find(|message| message.role == Role::User);
+        let raw = match &self.ask.input {
+            Input::Raw(crate::openai::request::Prompt::Text(text)) => text.as_str(),
+            _ => "",
+        };
+        RouteRequest {
+            prompt_tokens: prompt.len() as u32,
+            messages: messages.len() as u32,
+            last_user_text: last_user.map_or(raw, |message| message.text()).to_owned(),
+            slots: dialog.slots.iter().map(Into::into).collect(),
+            wanted_model: self.ask.common.model.clone(),
+            max_tokens: self.ask.max_tokens.map(|most| u32::try_from(most).unwrap_or(u32::MAX)),
+            attributes: Vec::new(),
+        }
+    }
+
+    /// The one place where a turn can run.
+    fn target(&self, prompt: &[u32]) -> Target {
+        let stats = self.engine().stats();
+        Target {
+            model: self.app.model_id.clone(),
+            modes: vec![Mode::Generate],
+            queue_depth: stats.scheduler.waiting as u32,
+            free_blocks: stats.scheduler.free_blocks as u32,
+            cached_tokens: self.engine().cached_prefix(prompt, &self.salt) as u32,
+            ttft_p50_ms: self.app.ttft_p50_ms(),
+            attributes: Vec::new(),
+        }
+    }
+
+    /// One compressor after the other; what does not make the prompt shorter is not used.
+    fn compress(&mut self, mut messages: Vec<Message>, mut prompt: Vec<u32>, keep: f32) -> Result<Vec<u32>, ApiError> {
+        let patch = self.patch;
+        let before = prompt.len();
+        for policy in patch.of_kind(Kind::Compressor) {
+            let cached = self.engine().cached_prefix(&prompt, &self.salt);
+            let parts = parts(self.engine(), &messages, prompt.len(), cached);
+            let budget = Budget {
+                keep_tokens: (before as f32 * keep).ceil() as u32,
+                prompt_tokens: prompt.len() as u32,
+                us_per_token: self.app.us_per_token(),
+            };
+            let called = policy.compress(self.turn, &parts, &budget);
+            let Some(edits) = self.settle(policy, called, |edits| did::edits(edits))? else { continue };
+            if edits.is_empty() {
+                continue;
+            }
+            let shorter = shown_messages(&messages, apply_edits(&parts, &edits));
+            let compressed = self.prompt(&shorter)?;
+            let note = format!("{} -> {} tokens", prompt.len(), compressed.len());
+            if compressed.len() < prompt.len() {
+                self.trace.note(&name(policy), Kind::Compressor.world(), note, 0);
+                (messages, prompt) = (shorter, compressed);
+            } else {
+                self.trace.note(&name(policy), Kind::Compressor.world(), format!("{note}: original kept"), 0);
+            }
+        }
+        Ok(prompt)
+    }
+
+    /// Books a call: its time, what it did, its fault. A fault of a policy that is open is as if it had not been there.
+    fn settle<T>(
+        &mut self,
+        policy: &Policy,
+        called: Result<Called<T>, Fault>,
+        did: impl FnOnce(&T) -> String,
+    ) -> Result<Option<T>, ApiError> {
+        let (name, kind) = (name(policy), policy.manifest().kind.world());
+        match called {
+            Ok(called) => {
+                self.app.metrics.policy_called(&policy.manifest().name, called.micros);
+                self.trace.note(&name, kind, did(&called.answer), called.micros);
+                Ok(Some(called.answer))
+            }
+            Err(fault) => {
+                self.app.metrics.policy_faulted(&policy.manifest().name, super::fault_kind(&fault));
+                tracing::warn!(policy = name, %fault, "a policy failed");
+                self.trace.note(&name, kind, format!("fault: {}", super::fault_kind(&fault)), 0);
+                match policy.manifest().on_fault {
+                    OnFault::Open => Ok(None),
+                    OnFault::Closed => Err(super::policy_error(format!(
+                        "The {kind} `{name}` failed ({}), and the turn may not go on without it",
+                        super::fault_kind(&fault)
+                    ))),
+                }
+            }
+        }
+    }
+}
+
+/// `name@version`, for traces and logs.
+pub(crate) fn name(policy: &Policy) -> String {
+    let version = policy.version();
+    format!("{}@{}", version.name, version.version)
+}
+
+/// A plan that asks for a grammar cannot be kept here yet, and an answer that breaks it would look as if it had been.
+fn without_grammar(called: Called<Decision>) -> Result<Called<Decision>, Fault> {
+    match &called.answer {
+        Decision::Run(plan) if plan.guidance.as_ref().is_some_and(|guidance| guidance.grammar.is_some()) => {
+            Err(super::invalid_fault("`guidance.grammar` is not supported by this host"))
+        }
+        _ => Ok(called),
+    }
+}
+
+/// What policies did, in a few words, for traces.
+mod did {
+    use jackfield_policy::{Decision, Edit, Next, Plan, Transition};
+
+    use super::shorten;
+
+    pub(super) fn transition(transition: &Transition) -> String {
+        let next = match &transition.next {
+            Next::Model => "model",
+            Next::Prompt(_) => "prompt",
+            Next::Answer(_) => "answer",
+        };
+        let set: Vec<&str> = transition.set.iter().map(|slot| slot.name.as_str()).collect();
+        let mut text = format!("state {}; next {next}", shorten(&transition.state));
+        if !set.is_empty() {
+            text += &format!("; set {}", shorten(&set.join(", ")));
+        }
+        if !transition.clear.is_empty() {
+            text += &format!("; cleared {}", shorten(&transition.clear.join(", ")));
+        }
+        text
+    }
+
+    pub(super) fn decision(decision: &Decision) -> String {
+        match decision {
+            Decision::Run(plan) => self::plan(plan),
+            Decision::Answer(_) => "answer".into(),
+            Decision::Refuse(refusal) => format!("refuse {}", refusal.status),
+        }
+    }
+
+    /// Names what this host does not do yet, so that nobody takes silence for consent.
+    fn plan(plan: &Plan) -> String {
+        let mut text = format!("run on {}; priority {}", shorten(&plan.target), plan.priority);
+        if let Some(most) = plan.max_tokens {
+            text += &format!("; at most {most} tokens");
+        }
+        if let Some(keep) = plan.compress_to {
+            text += &format!("; compress to {keep}");
+        }
+        if let Some(deadline) = plan.deadline_ms {
+            text += &format!("; deadline {deadline} ms");
+        }
+        let later = [
+            ("task", plan.task.is_some()),
+            ("draft-tokens", plan.draft_tokens.is_some()),
+            ("exit-threshold", plan.exit_threshold.is_some()),
+            ("minimal-output", plan.minimal_output),
+            ("keep-cache-s", plan.keep_cache_s.is_some()),
+        ];
+        for (name, _) in later.iter().filter(|(_, asked)| *asked) {
+            text += &format!("; {name} ignored");
+        }
+        text
+    }
+
+    pub(super) fn edits(edits: &[Edit]) -> String {
+        let dropped: u64 = edits.iter().map(|edit| u64::from(edit.at.len())).sum();
+        format!("{} edits over {dropped} bytes", edits.len())
+    }
+}
