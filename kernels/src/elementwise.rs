@@ -26,7 +26,7 @@ impl Cpu {
         let rows = whole_rows(x.len(), width);
         let x = Parts::new(x);
         self.for_rows(rows, width, &|rows| {
-            let mut copy = [0.0; 256];
+            let mut copy = [0.0; 256]; // heads are smaller; wider rows take the other way
             for row in rows {
                 // SAFETY: each row is visited by one task.
                 let x = unsafe { x.slice(row * width, width) };
@@ -35,7 +35,10 @@ impl Cpu {
                         copy.copy_from_slice(x);
                         self.kernels().rms_norm(copy, weight, eps, x);
                     }
-                    None => self.kernels().rms_norm(&x.to_vec(), weight, eps, x),
+                    None => {
+                        let copy = x.to_vec();
+                        self.kernels().rms_norm(&copy, weight, eps, x);
+                    }
                 }
             }
         });
