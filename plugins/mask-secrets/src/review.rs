@@ -1,0 +1,195 @@
+use std::ops::Range;
+
+use jackfield_sdk::Span;
+use jackfield_sdk::output_filtering::{Hit, Replacement, Verdict, Window};
+
+use crate::numbers::{Secret, secrets};
+use crate::runs::{Run, runs};
+use crate::{MaskSecrets, Meaning};
+
+/// How many digits of a number that the host had to cut may belong to a secret that goes on behind the cut.
+const OPEN_DIGITS: usize = 19;
+
+/// A piece of text to be replaced.
+struct Cover {
+    at: Range<usize>,
+    text: String,
+}
+
+impl MaskSecrets {
+    /// What to do with one window; none when it may pass as it is.
+    pub(crate) fn review_window(&self, index: u32, window: &Window) -> Result<Option<Verdict>, String> {
+        let text = window.pending.as_str();
+        let mut covers = Vec::new();
+        for hit in &window.hits {
+            let watched = self.watches.get(hit.watch as usize).ok_or("a hit of an unknown watch")?;
+            if let Meaning::Secret(mask) = &watched.meaning {
+                let at = hit.at.range();
+                let secret = text.get(at.clone()).ok_or("a hit outside the text")?;
+                let counting: Vec<char> = secret.chars().filter(|c| c.is_alphanumeric()).collect();
+                covers.push(Cover { at, text: mask.apply(&counting) });
+            }
+        }
+        // Found here and not taken from the hits, so that a number which the host cut, and whose end was held, is seen whole.
+        let runs = runs(text);
+        covers.extend(runs.iter().flat_map(|run| secrets(run, self.wanted)).map(|found| {
+            let mask = match found.secret {
+                Secret::Card => &self.card,
+                Secret::Phone => &self.phone,
+                Secret::ResidentId => &self.resident_id,
+            };
+            Cover { at: found.at, text: mask.apply(&found.counting) }
+        }));
+        let covers = merge(covers);
+        let hold_from = if window.final_ { None } else { self.open_end(window, &runs) };
+        let replace: Vec<Replacement> = covers
+            .into_iter()
+            // What reaches into the held end is found again with it.
+            .filter(|cover| hold_from.is_none_or(|from| cover.at.end <= from))
+            .map(|cover| Replacement { at: Span::new(cover.at), text: cover.text })
+            .collect();
+        let held = hold_from.map_or(0, |from| text.len() - from);
+        if replace.is_empty() && held == 0 {
+            return Ok(None);
+        }
+        let hold_bytes = u32::try_from(held).map_err(|_| "a window of more than 4 GiB")?;
+        Ok(Some(Verdict { window: index, replace, hold_bytes, stop: None }))
+    }
+
+    /// Where the end of a number begins that the host could not hold any longer, if the window ends in one.
+    fn open_end(&self, window: &Window, runs: &[Run]) -> Option<usize> {
+        let is_number = |hit: &&Hit| {
+            let watched = self.watches.get(hit.watch as usize);
+            watched.is_some_and(|watched| matches!(watched.meaning, Meaning::Numbers))
+        };
+        let cut = window.hits.iter().filter(is_number).any(|hit| hit.cut);
+        let run = runs.last().filter(|_| cut)?;
+        let mut digits = 0;
+        let mut groups = run.groups.iter().rev().take_while(|group| {
+            digits += group.digits.len();
+            digits <= OPEN_DIGITS
+        });
+        groups.by_ref().last().map(|group| group.at.start)
+    }
+}
+
+/// In order of their start, with those that overlap made one: the text of the longer stands for both.
+fn merge(mut covers: Vec<Cover>) -> Vec<Cover> {
+    covers.sort_by_key(|cover| (cover.at.start, std::cmp::Reverse(cover.at.end)));
+    let mut merged: Vec<Cover> = Vec::with_capacity(covers.len());
+    for cover in covers {
+        match merged.last_mut() {
+            Some(last) if cover.at.start < last.at.end => {
+                if cover.at.len() > last.at.len() {
+                    last.text = cover.text;
+                }
+                last.at.end = last.at.end.max(cover.at.end);
+            }
+            _ => merged.push(cover),
+        }
+    }
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use jackfield_sdk::Policy;
+    use jackfield_sdk::output_filtering::OutputFilter;
+
+    use super::*;
+    use crate::Config;
+
+    fn policy(config: &str) -> MaskSecrets {
+        let config: Config = serde_json::from_str(config).expect("a configuration");
+        MaskSecrets::configure(config).expect("a policy")
+    }
+
+    fn window(pending: &str, hits: &[(u32, &str, bool)]) -> Window {
+        let hits = hits.iter().map(|(watch, text, cut)| {
+            let start = pending.find(text).expect("the hit's text");
+            Hit { watch: *watch, at: Span::new(start..start + text.len()), cut: *cut }
+        });
+        Window {
+            stream_id: 1,
+            sent_tail: String::new(),
+            pending: pending.into(),
+            hits: hits.collect(),
+            tokens: Vec::new(),
+            final_: false,
+        }
+    }
+
+    /// What is sent of one window, and what is held.
+    fn sent(policy: &MaskSecrets, window: &Window) -> (String, String) {
+        let verdicts = policy.review(std::slice::from_ref(window)).expect("verdicts");
+        let mut text = window.pending.clone();
+        let Some(verdict) = verdicts.first() else { return (text, String::new()) };
+        let held = text.split_off(text.len() - verdict.hold_bytes as usize);
+        for replacement in verdict.replace.iter().rev() {
+            text.replace_range(replacement.at.range(), &replacement.text);
+        }
+        (text, held)
+    }
+
+    const PATTERN: &str = r#"{"pattern": [{"name": "code", "regex": "AB-\\d{4}", "mask": "<{last2}>"}]}"#;
+
+    #[test]
+    fn hits_of_patterns_are_covered_and_numbers_are_verified() {
+        let policy = policy(PATTERN);
+        let good = window(
+            "卡4111111111111111，编号ＡＢ－１２３４。",
+            &[(0, "4111111111111111", false), (2, "ＡＢ－１２３４", false)],
+        );
+        assert_eq!(sent(&policy, &good).0, "卡[card]，编号<３４>。");
+        let bad = window("卡4111111111111112", &[(0, "4111111111111112", false)]);
+        assert_eq!(policy.review(&[bad]), Ok(vec![]));
+    }
+
+    #[test]
+    fn each_window_has_its_own_verdict_under_its_own_index() {
+        let clean = window("12345678901 is no phone", &[(0, "12345678901", false)]);
+        let phone = window("13800138000", &[(0, "13800138000", false)]);
+        let verdicts = policy("{}").review(&[clean.clone(), phone.clone(), clean, phone]).expect("verdicts");
+        assert_eq!(verdicts.iter().map(|verdict| verdict.window).collect::<Vec<_>>(), [1, 3]);
+    }
+
+    #[test]
+    fn overlapping_secrets_become_one() {
+        let policy = policy(r#"{"pattern": [{"name": "tail", "regex": "1111, ok", "widths": false}]}"#);
+        let window =
+            window("4111111111111111, ok.", &[(0, "4111111111111111", false), (2, "1111, ok", false)]);
+        // `find` gives the first 1111; the pattern's hit is the last.
+        let mut window = window;
+        window.hits[1].at = Span::new(12..20);
+        assert_eq!(sent(&policy, &window).0, "[card].");
+    }
+
+    #[test]
+    fn a_number_that_the_host_cut_is_held_at_its_end_and_seen_whole_the_next_time() {
+        let policy = policy("{}");
+        let long = format!("{} 4111 11", "1".repeat(500));
+        let first = window(&long, &[(0, &long, true)]);
+        let (text, held) = sent(&policy, &first);
+        assert_eq!((text.len(), held.as_str()), (501, "4111 11"));
+        let second = window(&format!("{held}11 1111 1111."), &[]);
+        assert_eq!(sent(&policy, &second).0, "[card].");
+        let last = Window { final_: true, ..first };
+        assert_eq!(sent(&policy, &last), (long, String::new()));
+    }
+
+    #[test]
+    fn wrong_configurations_say_what_is_wrong() {
+        let error = |config: &str| {
+            let config: Config = serde_json::from_str(config).expect("a configuration");
+            MaskSecrets::configure(config).expect_err("wrong")
+        };
+        assert!(error(r#"{"card": {"mask": "{all}"}}"#).contains("mask `{all}`"));
+        assert!(
+            error(r#"{"pattern": [{"name": "x", "regex": "[a"}]}"#)
+                .starts_with("pattern `x`: ends inside a class")
+        );
+        let off = r#"{"card": {"enabled": false}, "phone": {"enabled": false}, "email": {"enabled": false},
+            "resident_id": {"enabled": false}}"#;
+        assert!(error(off).contains("nothing is enabled"));
+    }
+}
