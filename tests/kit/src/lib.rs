@@ -1,1 +1,5 @@
 //! Shared test support: tiny models, HTTP clients.
+
+pub mod generate;
+pub mod gguf_writer;
+pub mod tiny_model;

@@ -1,0 +1,107 @@
+//! Byte-level BPE: words, then bytes, then the file's merges.
+
+use rustc_hash::FxHashMap;
+
+use crate::gguf::{Fault, Gguf, GgufError};
+
+use super::Sink;
+use super::byte_map;
+use super::error::{TokenizeError, TokenizerError};
+use super::merge::{Merge, Merger};
+use super::split::{self, Splitter};
+use super::vocab::{TokenKind, Vocab};
+
+const MERGES: &str = "tokenizer.ggml.merges";
+const PRE: &str = "tokenizer.ggml.pre";
+
+/// What encoding needs beside the vocabulary.
+pub(super) struct Bpe {
+    splitter: Splitter,
+    /// From (left, right) to the merge's rank and the token it makes.
+    merges: FxHashMap<(u32, u32), Merge>,
+    bytes: [Option<u32>; 256],
+    /// Whole words by their bytes, where the model takes them whole.
+    words: FxHashMap<Box<[u8]>, u32>,
+}
+
+impl Bpe {
+    pub(super) fn read(gguf: &Gguf, vocab: &Vocab) -> Result<Self, TokenizerError> {
+        let name = gguf.text(PRE)?.unwrap_or("default");
+        let splitter = Splitter::named(name)
+            .ok_or_else(|| TokenizerError::PreTokeniser { found: name.to_owned(), known: split::known() })?;
+        let merges = read_merges(gguf, vocab)?;
+        let mut bytes = [None; 256];
+        for byte in 0..=255u8 {
+            let id = vocab.id(byte_map::to_char(byte).encode_utf8(&mut [0; 4]));
+            bytes[usize::from(byte)] = id.filter(|&id| is_text(vocab, id));
+        }
+        let mut words = FxHashMap::default();
+        if splitter.whole_words {
+            words.extend(vocab.of_kind(TokenKind::Normal).map(|id| (Box::from(vocab.piece(id)), id)));
+        }
+        Ok(Self { splitter, merges, bytes, words })
+    }
+
+    pub(super) fn add_bos(&self) -> bool {
+        self.splitter.add_bos
+    }
+
+    pub(super) fn encode(&self, vocab: &Vocab, text: &str, out: &mut dyn Sink) -> Result<(), TokenizeError> {
+        let mut merger = Merger::default();
+        self.splitter.split(text, &mut |word| self.encode_word(vocab, word, &mut merger, out))
+    }
+
+    fn encode_word(
+        &self,
+        vocab: &Vocab,
+        word: &str,
+        merger: &mut Merger,
+        out: &mut dyn Sink,
+    ) -> Result<(), TokenizeError> {
+        if let Some(&id) = self.words.get(word.as_bytes()) {
+            out.token(id, word.len());
+            return Ok(());
+        }
+        merger.clear();
+        for byte in word.bytes() {
+            let token = self.bytes[usize::from(byte)].or(vocab.special.unknown);
+            merger.push(1, token.ok_or(TokenizeError::NoToken { byte })?);
+        }
+        merger.run(&|a, b| self.merges.get(&(a.token, b.token)).copied());
+        for symbol in merger.symbols() {
+            out.token(symbol.token, symbol.len as usize);
+        }
+        Ok(())
+    }
+}
+
+fn read_merges(gguf: &Gguf, vocab: &Vocab) -> Result<FxHashMap<(u32, u32), Merge>, GgufError> {
+    let lines = gguf.texts(MERGES)?.ok_or_else(|| gguf.error(MERGES, Fault::Missing))?;
+    let mut merges = FxHashMap::with_capacity_and_hasher(lines.len(), Default::default());
+    let mut both = String::new();
+    for (rank, line) in lines.iter().enumerate() {
+        let bad = |what: &str| gguf.error(MERGES, Fault::Value(format!("merge {rank} (`{line}`) {what}")));
+        let (left, right) = halves(line).ok_or_else(|| bad("is not two tokens with a space between"))?;
+        both.clear();
+        both.extend([left, right]);
+        let id =
+            |text: &str| vocab.id(text).ok_or_else(|| bad("uses or makes a token that is not in the list"));
+        let merge = Merge { rank: rank as u32, token: id(&both)? };
+        if is_text(vocab, merge.token) {
+            merges.entry((id(left)?, id(right)?)).or_insert(merge);
+        }
+    }
+    Ok(merges)
+}
+
+/// Text never becomes a control token, not even through a file's merges.
+fn is_text(vocab: &Vocab, id: u32) -> bool {
+    matches!(vocab.kind(id), Some(TokenKind::Normal | TokenKind::UserDefined))
+}
+
+/// The two sides of `Ġ t`; the first character is never the separator.
+fn halves(line: &str) -> Option<(&str, &str)> {
+    let first = line.chars().next()?.len_utf8();
+    let at = first + line[first..].find(' ')?;
+    Some((&line[..at], &line[at + 1..]))
+}
