@@ -1,0 +1,337 @@
+//! The state machine: which step of the rules applies, and what it does.
+
+use crate::config::{AnswerConfig, Bilingual, Config, LabelConfig, StateConfig, StepConfig};
+use crate::reader::{Reader, Reading};
+use crate::template::Template;
+use crate::text::{Text, is_cjk};
+use jackfield_sdk::{Slot, Value};
+use std::collections::BTreeMap;
+
+/// Slots that the reader can find.
+const SLOTS: [&str; 7] = ["order", "date", "time", "city", "quantity", "phone", "action"];
+
+/// The language of a reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Language {
+    /// Chinese.
+    Chinese,
+    /// English.
+    English,
+}
+
+impl Language {
+    /// The language of a text: Chinese when one in three letters is a Chinese character. `None` without letters.
+    pub fn of(text: &str) -> Option<Language> {
+        let cjk = text.chars().filter(|c| is_cjk(*c)).count();
+        // A code such as AB-123456 says nothing of the language.
+        let words = text
+            .split(|c: char| !c.is_ascii_alphanumeric() && c != '-')
+            .filter(|w| !w.contains(|c: char| c.is_ascii_digit()));
+        let latin: usize = words.map(|w| w.chars().filter(char::is_ascii_alphabetic).count()).sum();
+        match (cjk, latin) {
+            (0, 0) => None,
+            (cjk, latin) if cjk * 3 >= latin => Some(Language::Chinese),
+            _ => Some(Language::English),
+        }
+    }
+
+    /// `zh` or `en`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Language::Chinese => "zh",
+            Language::English => "en",
+        }
+    }
+
+    /// The language of that name.
+    pub fn named(name: &str) -> Option<Language> {
+        [Language::Chinese, Language::English].into_iter().find(|language| language.name() == name)
+    }
+
+    /// The language of a locale such as `zh-CN`; English when it is any other.
+    pub fn of_locale(locale: &str) -> Language {
+        let primary = locale.split(['-', '_']).next().unwrap_or("");
+        if primary.eq_ignore_ascii_case("zh") { Language::Chinese } else { Language::English }
+    }
+}
+
+/// Where a turn goes.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Go {
+    /// To the model as it is.
+    Model,
+    /// To the model with this system message.
+    Prompt(String),
+    /// Answered.
+    Answer(String),
+}
+
+/// What a turn does.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// The new state.
+    pub state: String,
+    /// Slots to set.
+    pub set: Vec<Slot>,
+    /// Slots to forget.
+    pub clear: Vec<String>,
+    /// Where it goes.
+    pub go: Go,
+}
+
+/// What is known when a turn starts.
+pub struct Before<'a> {
+    /// Name of the state; unknown names count as the first state of the rules.
+    pub state: &'a str,
+    /// Slots of the dialog.
+    pub slots: &'a [Slot],
+    /// Today's date, for the prompt.
+    pub today: Option<String>,
+    /// Language of the reply.
+    pub language: Language,
+}
+
+/// The machine of a rule file.
+pub struct Machine {
+    states: Vec<StateConfig>,
+    steps: Vec<Step>,
+    labels: Vec<LabelConfig>,
+    prompt: Texts,
+}
+
+struct Texts {
+    zh: Template,
+    en: Template,
+}
+
+struct Step {
+    rule: StepConfig,
+    action: Option<usize>,
+    reply: Option<Texts>,
+}
+
+impl Texts {
+    fn new(texts: &Bilingual, known: impl Fn(&str) -> bool + Copy) -> Result<Texts, String> {
+        Ok(Texts { zh: Template::new(&texts.zh, known)?, en: Template::new(&texts.en, known)? })
+    }
+
+    fn of(&self, language: Language) -> &Template {
+        match language {
+            Language::Chinese => &self.zh,
+            Language::English => &self.en,
+        }
+    }
+}
+
+impl Machine {
+    /// Checks that every name in the rules exists, and compiles the texts.
+    pub fn new(config: Config, reader: &Reader) -> Result<Machine, String> {
+        if config.state.is_empty() {
+            return Err("there must be at least one [[state]]; the first is that of a new dialog".into());
+        }
+        let steps = config.step.into_iter().enumerate().map(|(n, rule)| {
+            Step::new(rule, &config.state, reader).map_err(|what| format!("step {}: {what}", n + 1))
+        });
+        let steps = steps.collect::<Result<_, String>>()?;
+        let prompt =
+            Texts::new(&config.prompt, |name| name == "slots").map_err(|what| format!("prompt: {what}"))?;
+        if let Some(label) = config.label.iter().find(|label| !SLOTS.contains(&label.slot.as_str())) {
+            return Err(format!("label: there is no slot `{}`", label.slot));
+        }
+        Ok(Machine { states: config.state, steps, labels: config.label, prompt })
+    }
+
+    /// The state of that name, or that of a new dialog.
+    pub fn state(&self, name: &str) -> &StateConfig {
+        self.states.iter().find(|state| state.name == name).unwrap_or(&self.states[0])
+    }
+
+    /// The first step that applies; without one the state stays, the slots are kept and the model answers.
+    pub fn turn(&self, reader: &Reader, text: &Text<'_>, reading: &Reading, before: &Before<'_>) -> Outcome {
+        let state = self.state(before.state);
+        let facts = Facts::new(reader, text, reading, before, state);
+        self.steps.iter().find_map(|step| self.take(step, &facts)).unwrap_or_else(|| Outcome {
+            state: state.name.clone(),
+            set: reading.slots.clone(),
+            clear: Vec::new(),
+            go: Go::Model,
+        })
+    }
+
+    fn take(&self, step: &Step, facts: &Facts<'_, '_>) -> Option<Outcome> {
+        let known = facts.known(&step.rule);
+        if !step.applies(facts, &known) {
+            return None;
+        }
+        let language = facts.before.language;
+        let go = match &step.reply {
+            Some(reply) => Go::Answer(reply.of(language).render(|name| self.value(name, &known, facts))?),
+            None if step.rule.prompt => {
+                let json = slots_json(&known, facts.before.today.as_deref());
+                Go::Prompt(self.prompt.of(language).render(|_| Some(json.clone()))?)
+            }
+            None => Go::Model,
+        };
+        let (set, clear) = changes(step, facts, &known);
+        let state = step.rule.go.clone().unwrap_or_else(|| facts.state.name.clone());
+        Some(Outcome { state, set, clear, go })
+    }
+
+    /// A slot as a reply shows it; `changes` lists the labelled ones.
+    fn value(&self, name: &str, known: &Known<'_>, facts: &Facts<'_, '_>) -> Option<String> {
+        let language = facts.before.language;
+        if name != "changes" {
+            return known.get(name).map(|value| shown(value, name, language, facts.reader));
+        }
+        let listed: Vec<String> = self
+            .labels
+            .iter()
+            .filter_map(|label| {
+                let value = shown(known.get(label.slot.as_str())?, &label.slot, language, facts.reader);
+                let title = if language == Language::Chinese { &label.zh } else { &label.en };
+                Some(format!("{title} {value}"))
+            })
+            .collect();
+        let comma = if language == Language::Chinese { "，" } else { ", " };
+        (!listed.is_empty()).then(|| listed.join(comma))
+    }
+}
+
+type Known<'a> = BTreeMap<&'a str, &'a Value>;
+
+/// What the conditions of a step look at.
+struct Facts<'a, 't> {
+    reader: &'a Reader,
+    text: &'a Text<'t>,
+    reading: &'a Reading,
+    before: &'a Before<'a>,
+    state: &'a StateConfig,
+    action: Option<usize>,
+    answer: Option<AnswerConfig>,
+}
+
+impl<'a, 't> Facts<'a, 't> {
+    fn new(
+        reader: &'a Reader,
+        text: &'a Text<'t>,
+        reading: &'a Reading,
+        before: &'a Before<'a>,
+        state: &'a StateConfig,
+    ) -> Self {
+        let pending =
+            before.slots.iter().find(|slot| state.pending && slot.name == "action").and_then(|slot| {
+                match &slot.value {
+                    Value::Choice(name) | Value::Text(name) => reader.actions().number(name),
+                    _ => None,
+                }
+            });
+        let action = reading.action.or(pending);
+        let answer = reader.answer(text, reading, pending);
+        Facts { reader, text, reading, before, state, action, answer }
+    }
+
+    /// Slots of the dialog and of this turn, without stale ones: those that `fresh` names and nobody said now, unless an
+    /// action of an earlier turn is still pending.
+    fn known(&self, rule: &StepConfig) -> Known<'a> {
+        let stale = |name: &str| !self.state.pending && rule.fresh.iter().any(|fresh| fresh == name);
+        let old = self.before.slots.iter().filter(|slot| !stale(&slot.name));
+        old.chain(&self.reading.slots).map(|slot| (slot.name.as_str(), &slot.value)).collect()
+    }
+
+    fn said(&self, name: &str) -> Option<&Slot> {
+        self.reading.slots.iter().find(|slot| slot.name == name)
+    }
+
+    fn changed(&self, name: &str) -> bool {
+        let old = self.before.slots.iter().find(|slot| slot.name == name);
+        self.said(name).is_some_and(|slot| old.is_none_or(|old| old.value != slot.value))
+    }
+}
+
+impl Step {
+    fn new(rule: StepConfig, states: &[StateConfig], reader: &Reader) -> Result<Step, String> {
+        let slot = |name: &str| SLOTS.contains(&name);
+        if let Some(name) =
+            rule.from.iter().chain(&rule.go).find(|name| !states.iter().any(|s| s.name == **name))
+        {
+            return Err(format!("there is no state `{name}`"));
+        }
+        let lists = [&rule.said_any, &rule.changed_any, &rule.has, &rule.missing, &rule.clear, &rule.fresh];
+        if let Some(name) = lists.into_iter().flatten().find(|name| !slot(name)) {
+            return Err(format!("there is no slot `{name}`"));
+        }
+        if let Some(topic) = rule.topic.as_ref().filter(|topic| !reader.has_topic(topic)) {
+            return Err(format!("there is no topic `{topic}`"));
+        }
+        if rule.prompt && rule.reply.is_some() {
+            return Err("either `reply` or `prompt`, not both".into());
+        }
+        let action = match &rule.action {
+            Some(name) => {
+                Some(reader.actions().number(name).ok_or_else(|| format!("there is no action `{name}`"))?)
+            }
+            None => None,
+        };
+        let reply = match &rule.reply {
+            Some(texts) if texts.zh.trim().is_empty() || texts.en.trim().is_empty() => {
+                return Err("an empty reply".into());
+            }
+            Some(texts) => Some(Texts::new(texts, |name| slot(name) || name == "changes")?),
+            None => None,
+        };
+        Ok(Step { rule, action, reply })
+    }
+
+    fn applies(&self, facts: &Facts<'_, '_>, known: &Known<'_>) -> bool {
+        let rule = &self.rule;
+        let here = rule.from.is_empty() || rule.from.contains(&facts.state.name);
+        let wanted = rule.action.is_none() || facts.action == self.action;
+        here && wanted
+            && (!rule.no_action || facts.action.is_none())
+            && (rule.answer.is_none() || facts.answer == rule.answer)
+            && (rule.said_any.is_empty() || rule.said_any.iter().any(|name| facts.said(name).is_some()))
+            && (rule.changed_any.is_empty() || rule.changed_any.iter().any(|name| facts.changed(name)))
+            && rule.has.iter().all(|name| known.contains_key(name.as_str()))
+            && !rule.missing.iter().any(|name| known.contains_key(name.as_str()))
+            && rule.rest_at_most.is_none_or(|most| facts.reading.rest <= most)
+            && rule.topic.as_ref().is_none_or(|topic| facts.reader.speaks_of(topic, facts.text))
+    }
+}
+
+/// What a step writes: no slot is both set and forgotten.
+fn changes(step: &Step, facts: &Facts<'_, '_>, known: &Known<'_>) -> (Vec<Slot>, Vec<String>) {
+    let forgotten = |name: &str| step.rule.clear.iter().any(|clear| clear == name);
+    let set = facts.reading.slots.iter().filter(|slot| !forgotten(&slot.name)).cloned().collect();
+    let clear = facts.before.slots.iter().map(|slot| &slot.name);
+    let clear = clear.filter(|name| forgotten(name) || !known.contains_key(name.as_str())).cloned().collect();
+    (set, clear)
+}
+
+fn shown(value: &Value, name: &str, language: Language, reader: &Reader) -> String {
+    match value {
+        Value::Choice(city) if name == "city" && language == Language::English => {
+            reader.cities().english(city).to_owned()
+        }
+        Value::Text(text) | Value::Date(text) | Value::Choice(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        Value::Boolean(yes) => yes.to_string(),
+    }
+}
+
+/// This policy's slots as data for the model: one JSON object on one line, whatever the values hold.
+fn slots_json(known: &Known<'_>, today: Option<&str>) -> String {
+    let mut object = serde_json::Map::new();
+    if let Some(today) = today {
+        object.insert("today".into(), today.into());
+    }
+    for (name, value) in known.iter().filter(|(name, _)| SLOTS.contains(name)) {
+        let json = match value {
+            Value::Text(text) | Value::Date(text) | Value::Choice(text) => text.as_str().into(),
+            Value::Number(number) if number.fract() == 0.0 && number.abs() < 9e15 => (*number as i64).into(),
+            Value::Number(number) => (*number).into(),
+            Value::Boolean(yes) => (*yes).into(),
+        };
+        object.insert((*name).to_owned(), json);
+    }
+    serde_json::Value::Object(object).to_string()
+}
