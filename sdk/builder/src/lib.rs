@@ -18,9 +18,11 @@ mod folder;
 mod memory;
 mod process;
 mod rust;
+mod template;
 mod toolchain;
 
 pub use build::Built;
 pub use error::{BuildError, FolderError, ToolchainError};
 pub use folder::{CaseFile, PolicyDir, read_policy_dir};
+pub use template::{PolicyKind, new_policy};
 pub use toolchain::{Toolchain, Way};
