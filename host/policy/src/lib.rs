@@ -1,6 +1,36 @@
-//! The Wasm runtime for policies: limits, freezing, registry, patch, swap.
-mod manifest;
-pub mod types;
+//! The Wasm runtime for policies: limits, freezing, watching, registry, patch, swap.
+//!
+//! A policy is a component of the contract in `wit/`. A [`Runtime`] compiles it, holds it to the contract, has it configure
+//! itself, freezes that state, and gives each call a fresh instance that starts from it, within the limits of its
+//! [`Manifest`]. A [`Registry`] holds the policies in force as a [`Patch`], which a turn takes once and keeps.
+//!
+//! What is not here: wasmtime's types in any public signature; the contract's generated types outside of `convert.rs` and
+//! `runtime/`; an answer of a guest that was not checked; WASI.
 
+mod bindings;
+mod cases;
+mod check;
+mod convert;
+mod fault;
+mod host;
+mod manifest;
+mod policy;
+mod refusal;
+mod registry;
+mod runtime;
+mod schema;
+pub mod stream;
+pub mod types;
+pub mod watch;
+
+pub use cases::Case;
+pub use fault::Fault;
+pub use host::{HostServices, LogLevel, NoServices, Scored};
 pub use manifest::{Grant, Kind, Limits, MAX_MEMORY_BYTES, Manifest, ManifestError, OnFault};
+pub use policy::{Called, Policy, PolicyVersion, Stats, Upload};
+pub use refusal::Refusal;
+pub use registry::{
+    Applied, Change, GenerationInfo, Patch, PolicyStatus, Registry, RegistryError, StateError,
+};
+pub use runtime::{Allocation, Runtime, RuntimeConfig, RuntimeError, Strategy};
 pub use types::*;

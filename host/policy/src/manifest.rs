@@ -18,12 +18,7 @@ pub enum Kind {
 
 impl Kind {
     /// All of them, in the order in which a turn meets them.
-    pub const ALL: [Kind; 4] = [
-        Kind::SlotExtractor,
-        Kind::Router,
-        Kind::Compressor,
-        Kind::OutputFilter,
-    ];
+    pub const ALL: [Kind; 4] = [Kind::SlotExtractor, Kind::Router, Kind::Compressor, Kind::OutputFilter];
 
     /// The name of its world.
     pub fn world(self) -> &'static str {
@@ -70,13 +65,8 @@ pub enum Grant {
 
 impl Grant {
     /// All of them.
-    pub const ALL: [Grant; 5] = [
-        Grant::Log,
-        Grant::Metrics,
-        Grant::Tokens,
-        Grant::Saliency,
-        Grant::Embeddings,
-    ];
+    pub const ALL: [Grant; 5] =
+        [Grant::Log, Grant::Metrics, Grant::Tokens, Grant::Saliency, Grant::Embeddings];
 
     /// The name of its interface, which is also its name in a manifest.
     pub fn name(self) -> &'static str {
@@ -215,12 +205,10 @@ impl Manifest {
         within("limits.memory-bytes", memory, 64 << 10, MAX_MEMORY_BYTES as u64)?;
         within("limits.output-bytes", limits.output_bytes as u64, 1 << 10, 64 << 20)?;
         within("limits.host-calls", limits.host_calls.into(), 0, 1_000_000)?;
-        within("limits.hold-bytes", limits.hold_bytes.into(), 0, 64 << 10)?;
+        within("limits.hold-bytes", limits.hold_bytes.into(), 16, 64 << 10)?;
         within("number of headers", self.headers.len() as u64, 0, 64)?;
         match self.headers.iter().find(|name| !is_header(name)) {
-            Some(name) => Err(ManifestError(format!(
-                "headers: `{name}` is not a header name in lower case"
-            ))),
+            Some(name) => Err(ManifestError(format!("headers: `{name}` is not a header name in lower case"))),
             None => Ok(()),
         }
     }
@@ -241,9 +229,7 @@ impl TryFrom<Written> for Manifest {
 
     fn try_from(written: Written) -> Result<Manifest, ManifestError> {
         let manifest = Manifest {
-            on_fault: written
-                .on_fault
-                .unwrap_or_else(|| default_on_fault(written.kind)),
+            on_fault: written.on_fault.unwrap_or_else(|| default_on_fault(written.kind)),
             name: written.name,
             kind: written.kind,
             grants: written.grants,
@@ -259,16 +245,11 @@ impl TryFrom<Written> for Manifest {
 /// Whether a policy may have this name. Names become file names of the state folder: nothing but these characters.
 pub(crate) fn check_name(name: &str) -> Result<(), ManifestError> {
     let allowed = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-' || c == b'_';
-    let good_start = name
-        .bytes()
-        .next()
-        .is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+    let good_start = name.bytes().next().is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
     if good_start && name.len() <= 64 && name.bytes().all(allowed) {
         return Ok(());
     }
-    Err(ManifestError(format!(
-        "name: {name:?} is not 1 to 64 of `a-z 0-9 - _`, a letter or digit first"
-    )))
+    Err(ManifestError(format!("name: {name:?} is not 1 to 64 of `a-z 0-9 - _`, a letter or digit first")))
 }
 
 fn is_header(name: &str) -> bool {
@@ -280,9 +261,7 @@ fn within(what: &str, value: u64, min: u64, max: u64) -> Result<(), ManifestErro
     if (min..=max).contains(&value) {
         return Ok(());
     }
-    Err(ManifestError(format!(
-        "{what}: {value} is not within {min} to {max}"
-    )))
+    Err(ManifestError(format!("{what}: {value} is not within {min} to {max}")))
 }
 
 #[cfg(test)]
@@ -335,9 +314,6 @@ mod tests {
         let manifest = Manifest::new("a", Kind::Compressor);
         let json = serde_json::to_string(&manifest).expect("plain data");
         assert!(json.contains("\"on-fault\":\"open\""), "{json}");
-        assert_eq!(
-            serde_json::from_str::<Manifest>(&json).expect("its own"),
-            manifest
-        );
+        assert_eq!(serde_json::from_str::<Manifest>(&json).expect("its own"), manifest);
     }
 }

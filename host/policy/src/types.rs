@@ -16,9 +16,7 @@ pub use extraction::{Next, Slot, Stamp, Transition};
 pub use filtering::{Hit, Interest, Replacement, TokenProbability, Verdict, Watch, Window};
 pub use instant::Instant;
 pub use jackfield_dialog::{Dialog, Value};
-pub use routing::{
-    Bias, Decision, Grammar, Guidance, Mode, Plan, RefuseWith, RouteRequest, Target,
-};
+pub use routing::{Bias, Decision, Grammar, Guidance, Mode, Plan, RefuseWith, RouteRequest, Target};
 
 /// Who wrote a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,10 +82,7 @@ pub struct Message {
 impl Message {
     /// A message.
     pub fn new(role: Role, text: impl Into<String>) -> Message {
-        Message {
-            role,
-            text: text.into(),
-        }
+        Message { role, text: text.into() }
     }
 }
 
@@ -134,10 +129,7 @@ impl Default for Turn {
             session: None,
             task: None,
             locale: String::new(),
-            now: Instant {
-                unix_ms: 1_767_268_800_000,
-                utc_offset_minutes: 0,
-            },
+            now: Instant { unix_ms: 1_767_268_800_000, utc_offset_minutes: 0 },
             seed: 0,
             headers: Vec::new(),
             attributes: Vec::new(),

@@ -34,11 +34,7 @@ pub struct Budget {
 impl Default for Budget {
     /// What a recorded case starts from: half of 1,000 tokens, 5 ms a token.
     fn default() -> Budget {
-        Budget {
-            keep_tokens: 500,
-            prompt_tokens: 1000,
-            us_per_token: 5000.0,
-        }
+        Budget { keep_tokens: 500, prompt_tokens: 1000, us_per_token: 5000.0 }
     }
 }
 
@@ -59,10 +55,7 @@ pub struct Edit {
 pub fn apply_edits(parts: &[Part], edits: &[Edit]) -> Vec<String> {
     let edited = |(index, part): (usize, &Part)| {
         let of_part = edits.iter().filter(|edit| edit.message as usize == index);
-        edit_text(
-            &part.message.text,
-            of_part.map(|e| (e.at, e.replacement.as_str())),
-        )
+        edit_text(&part.message.text, of_part.map(|e| (e.at, e.replacement.as_str())))
     };
     parts.iter().enumerate().map(edited).collect()
 }
@@ -91,22 +84,14 @@ mod tests {
 
     #[test]
     fn edits_apply_to_their_own_message() {
-        let part = |text: &str| Part {
-            message: Message::new(Role::User, text),
-            protected: vec![],
-            cached_bytes: 0,
-        };
+        let part =
+            |text: &str| Part { message: Message::new(Role::User, text), protected: vec![], cached_bytes: 0 };
         let edit = |message, start, end, replacement: &str| Edit {
             message,
             at: Span::new(start, end),
             replacement: replacement.into(),
         };
-        let edits = [
-            edit(0, 0, 9, ""),
-            edit(0, 12, 12, "!"),
-            edit(1, 1, 2, "-"),
-            edit(1, 1, 90, "outside"),
-        ];
+        let edits = [edit(0, 0, 9, ""), edit(0, 12, 12, "!"), edit(1, 1, 2, "-"), edit(1, 1, 90, "outside")];
         let after = apply_edits(&[part("你好，查单"), part("a b"), part("kept")], &edits);
         assert_eq!(after, ["查!单", "a-b", "kept"]);
     }

@@ -27,12 +27,7 @@ fn certain() -> f32 {
 impl From<&jackfield_dialog::Slot> for Slot {
     /// As the next turn sees it: its source was in another utterance, and is left out.
     fn from(held: &jackfield_dialog::Slot) -> Slot {
-        Slot {
-            name: held.name.clone(),
-            value: held.value.clone(),
-            source: None,
-            confidence: held.confidence,
-        }
+        Slot { name: held.name.clone(), value: held.value.clone(), source: None, confidence: held.confidence }
     }
 }
 
@@ -124,11 +119,7 @@ mod tests {
             clear: vec!["city".into(), "never-set".into()],
             ..first.clone()
         };
-        let stamp = |turn| Stamp {
-            turn,
-            policy: "slots@1.0.0",
-            schema: 3,
-        };
+        let stamp = |turn| Stamp { turn, policy: "slots@1.0.0", schema: 3 };
         let dialog = first.apply(&Dialog::default(), stamp(1));
         let dialog = second.apply(&dialog, stamp(2));
         assert_eq!((dialog.state.as_str(), dialog.schema), ("done", 3));

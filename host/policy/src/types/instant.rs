@@ -33,13 +33,7 @@ impl TryFrom<Written> for Instant {
     fn try_from(written: Written) -> Result<Instant, String> {
         match written {
             Written::Text(text) => Instant::from_rfc3339(&text),
-            Written::Parts {
-                unix_ms,
-                utc_offset_minutes,
-            } => Ok(Instant {
-                unix_ms,
-                utc_offset_minutes,
-            }),
+            Written::Parts { unix_ms, utc_offset_minutes } => Ok(Instant { unix_ms, utc_offset_minutes }),
         }
     }
 }
@@ -53,10 +47,7 @@ impl Instant {
         let read = OffsetDateTime::parse(text, &Rfc3339)
             .map_err(|error| format!("`{text}` is not an instant (RFC 3339): {error}"))?;
         let unix_ms = read.unix_timestamp() * 1000 + i64::from(read.millisecond());
-        Ok(Instant {
-            unix_ms,
-            utc_offset_minutes: read.offset().whole_minutes(),
-        })
+        Ok(Instant { unix_ms, utc_offset_minutes: read.offset().whole_minutes() })
     }
 }
 
@@ -66,11 +57,9 @@ mod tests {
 
     #[test]
     fn reads_both_forms() {
-        let text: Instant =
-            serde_json::from_str(r#""2026-03-31T23:59:59.250+08:00""#).expect("text");
+        let text: Instant = serde_json::from_str(r#""2026-03-31T23:59:59.250+08:00""#).expect("text");
         let parts: Instant =
-            serde_json::from_str(r#"{"unix-ms": 1774972799250, "utc-offset-minutes": 480}"#)
-                .expect("parts");
+            serde_json::from_str(r#"{"unix-ms": 1774972799250, "utc-offset-minutes": 480}"#).expect("parts");
         assert_eq!(text, parts);
     }
 

@@ -1,0 +1,66 @@
+//! Generated from the contract. Nothing but `convert.rs` and `runtime/` knows these types.
+#![allow(missing_docs, unreachable_pub, dead_code)]
+
+/// What all kinds share: the imports, the plain types, and `lifecycle`.
+pub(crate) mod shared {
+    wasmtime::component::bindgen!({
+        path: "../../wit",
+        inline: "
+            package jackfield:host;
+            world shared {
+                import jackfield:policy/types@0.1.0;
+                import jackfield:policy/log@0.1.0;
+                import jackfield:policy/metrics@0.1.0;
+                import jackfield:policy/tokens@0.1.0;
+                import jackfield:policy/saliency@0.1.0;
+                import jackfield:policy/embeddings@0.1.0;
+                export jackfield:policy/lifecycle@0.1.0;
+            }
+        ",
+        imports: { default: trappable },
+    });
+}
+
+pub(crate) mod extraction {
+    wasmtime::component::bindgen!({
+        path: "../../wit",
+        inline: "
+            package jackfield:host;
+            world extraction { export jackfield:policy/slot-extraction@0.1.0; }
+        ",
+        with: { "jackfield:policy/types@0.1.0": crate::bindings::shared::jackfield::policy::types },
+    });
+}
+
+pub(crate) mod routing {
+    wasmtime::component::bindgen!({
+        path: "../../wit",
+        inline: "
+            package jackfield:host;
+            world routing { export jackfield:policy/routing@0.1.0; }
+        ",
+        with: { "jackfield:policy/types@0.1.0": crate::bindings::shared::jackfield::policy::types },
+    });
+}
+
+pub(crate) mod compression {
+    wasmtime::component::bindgen!({
+        path: "../../wit",
+        inline: "
+            package jackfield:host;
+            world compression { export jackfield:policy/compression@0.1.0; }
+        ",
+        with: { "jackfield:policy/types@0.1.0": crate::bindings::shared::jackfield::policy::types },
+    });
+}
+
+pub(crate) mod filtering {
+    wasmtime::component::bindgen!({
+        path: "../../wit",
+        inline: "
+            package jackfield:host;
+            world filtering { export jackfield:policy/output-filtering@0.1.0; }
+        ",
+        with: { "jackfield:policy/types@0.1.0": crate::bindings::shared::jackfield::policy::types },
+    });
+}

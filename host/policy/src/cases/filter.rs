@@ -1,0 +1,105 @@
+//! Cases of output filters: windows as they are, or a text played as a stream.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::{
+    Fault, Policy,
+    stream::FilterStream,
+    types::{Verdict, Window},
+};
+
+/// Longer texts are not cut in two at every place.
+const MAX_CUT_SCALARS: usize = 400;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Input {
+    Text(String),
+    Stream(Vec<String>),
+    Windows(Vec<Window>),
+}
+
+/// The outer error is a failure of the case, the inner one of the policy.
+pub(super) fn answer(policy: &Policy, input: Input) -> Result<Result<Value, Fault>, String> {
+    match input {
+        Input::Windows(windows) => {
+            let verdicts = policy.review(&windows);
+            Ok(verdicts.map(|called| json!({ "verdicts": called.answer })))
+        }
+        Input::Stream(deltas) => {
+            let deltas: Vec<&str> = deltas.iter().map(String::as_str).collect();
+            Ok(play(policy, &deltas).map(|played| played.json()))
+        }
+        Input::Text(text) => everywhere(policy, &text),
+    }
+}
+
+/// A text whole, and cut at every place.
+fn everywhere(policy: &Policy, text: &str) -> Result<Result<Value, Fault>, String> {
+    let whole = match play(policy, &[text]) {
+        Ok(played) => played,
+        Err(fault) => return Ok(Err(fault)),
+    };
+    for deltas in cuts(text) {
+        let played = play(policy, &deltas).map_err(|fault| format!("cut as {deltas:?}: {fault}"))?;
+        if played != whole {
+            return Err(format!(
+                "cut as {deltas:?} it comes out as {}, whole as {}",
+                played.json(),
+                whole.json()
+            ));
+        }
+    }
+    Ok(Ok(whole.json()))
+}
+
+fn cuts(text: &str) -> Vec<Vec<&str>> {
+    let scalar = |(at, c): (usize, char)| &text[at..at + c.len_utf8()];
+    let scalars: Vec<&str> = text.char_indices().map(scalar).collect();
+    let mut cuts = Vec::new();
+    if scalars.len() <= MAX_CUT_SCALARS {
+        let places = text.char_indices().skip(1);
+        cuts.extend(places.map(|(at, _)| vec![&text[..at], &text[at..]]));
+    }
+    cuts.push(scalars);
+    cuts
+}
+
+/// What reached the client.
+#[derive(Default, PartialEq)]
+struct Played {
+    sent: String,
+    stop: Option<String>,
+}
+
+impl Played {
+    fn json(&self) -> Value {
+        json!({ "sent": self.sent, "stop": self.stop })
+    }
+}
+
+fn play(policy: &Policy, deltas: &[&str]) -> Result<Played, Fault> {
+    let mut stream = FilterStream::new(policy, 0);
+    let mut played = Played::default();
+    for delta in deltas {
+        stream.feed(delta);
+        step(policy, &mut stream, &mut played)?;
+    }
+    stream.finish();
+    step(policy, &mut stream, &mut played)?;
+    Ok(played)
+}
+
+fn step(policy: &Policy, stream: &mut FilterStream, played: &mut Played) -> Result<(), Fault> {
+    let sent = match stream.window() {
+        None => stream.pass(),
+        Some(window) => {
+            let verdicts = policy.review(&[window])?.answer;
+            stream.apply(verdicts.first().unwrap_or(&Verdict::default()))
+        }
+    };
+    played.sent.push_str(&sent.text);
+    played.stop = played.stop.take().or(sent.stop);
+    Ok(())
+}

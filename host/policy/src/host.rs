@@ -1,0 +1,80 @@
+//! What the rest of the host does for policies that are granted it.
+
+use serde::{Deserialize, Serialize};
+
+/// How much a log line matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LogLevel {
+    /// For the author.
+    Debug,
+    /// For whoever reads logs.
+    Info,
+    /// Something is odd.
+    Warn,
+    /// Something failed.
+    Error,
+}
+
+/// How surprising a token is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scored {
+    /// Where it ends, in bytes.
+    pub end: u32,
+    /// -log2 of its probability.
+    pub surprisal_bits: f32,
+}
+
+/// The imports of the contract, done by the rest of the host. Called on the thread of the policy's call, whose deadline
+/// runs meanwhile; the guest cannot be stopped inside of one, so each must be quick and bounded.
+pub trait HostServices: Send + Sync {
+    /// Number of tokens of a text, read as plain text.
+    fn count_tokens(&self, text: &str) -> u32;
+
+    /// End offset in bytes of each token.
+    fn token_boundaries(&self, text: &str) -> Vec<u32>;
+
+    /// A line of a policy, 4 KiB at most.
+    fn log(&self, policy: &str, level: LogLevel, text: &str);
+
+    /// Add to a counter of a policy. The name and the amount were checked.
+    fn count(&self, policy: &str, counter: &str, amount: f64) {
+        let _ = (policy, counter, amount);
+    }
+
+    /// Surprisal per token.
+    ///
+    /// # Errors
+    /// A sentence for the policy, where there is no model for it or it is busy.
+    fn score(&self, text: &str) -> Result<Vec<Scored>, String> {
+        let _ = text;
+        Err("this host has no model that scores".into())
+    }
+
+    /// A unit vector.
+    ///
+    /// # Errors
+    /// A sentence for the policy, where there is no model for it or it is busy.
+    fn embed(&self, text: &str) -> Result<Vec<f32>, String> {
+        let _ = text;
+        Err("this host has no model that embeds".into())
+    }
+}
+
+/// Services of a host without a model: a token is a scalar, log lines are dropped. For tests and for checking policies
+/// offline.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoServices;
+
+impl HostServices for NoServices {
+    fn count_tokens(&self, text: &str) -> u32 {
+        u32::try_from(text.chars().count()).unwrap_or(u32::MAX)
+    }
+
+    fn token_boundaries(&self, text: &str) -> Vec<u32> {
+        let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
+        ends.filter_map(|end| u32::try_from(end).ok()).collect()
+    }
+
+    fn log(&self, _policy: &str, _level: LogLevel, _text: &str) {}
+}

@@ -1,0 +1,427 @@
+//! A policy that is ready to be called.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Instant,
+};
+
+use serde::Serialize;
+use serde_json::Value;
+use wasmtime::{Store, component::Instance};
+
+use crate::{
+    Case, Fault, Kind, Manifest, OnFault, Refusal, Runtime, Strategy,
+    bindings::{
+        compression::CompressionIndices, extraction::ExtractionIndices, filtering::FilteringIndices,
+        routing::RoutingIndices,
+    },
+    cases, check, convert,
+    runtime::{Ready, UploadParts, micros_since},
+    types::{
+        Budget, Decision, Description, Dialog, Edit, Interest, Message, Part, RouteRequest, Target,
+        Transition, Turn, Verdict, Window,
+    },
+    watch::Watches,
+};
+
+/// A version of a policy: by name, by what its author calls it, and by its bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct PolicyVersion {
+    /// The name it is deployed under.
+    pub name: String,
+    /// What `describe` says.
+    pub version: String,
+    /// BLAKE3 of the component, in hex.
+    pub digest: String,
+    /// BLAKE3 of the configuration, in hex.
+    pub config_digest: String,
+}
+
+impl std::fmt::Display for PolicyVersion {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}@{}", self.name, self.version)
+    }
+}
+
+/// What is uploaded.
+#[derive(Clone, Debug)]
+pub struct Upload {
+    /// Its manifest.
+    pub manifest: Manifest,
+    /// The component.
+    pub component: Arc<[u8]>,
+    /// Its configuration.
+    pub config: Value,
+    /// Recorded cases that must come out as expected.
+    pub cases: Vec<Case>,
+}
+
+/// An answer, and what it took.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Called<T> {
+    /// The answer, checked.
+    pub answer: T,
+    /// From the call to the checked answer, in microseconds.
+    pub micros: u32,
+}
+
+/// Counts of a policy's calls since it came into force.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Stats {
+    /// Calls made.
+    pub calls: u64,
+    /// Time of all calls, in microseconds.
+    pub micros: u64,
+    /// Faults, by label; labels without any are left out.
+    pub faults: Vec<(&'static str, u64)>,
+}
+
+#[derive(Default)]
+struct Counters {
+    calls: AtomicU64,
+    micros: AtomicU64,
+    faults: [AtomicU64; Fault::LABELS.len()],
+}
+
+/// A policy that is ready to be called. Calls are synchronous and may take up to the deadline: make them off the threads
+/// that serve connections.
+pub struct Policy {
+    runtime: Arc<Runtime>,
+    manifest: Manifest,
+    component: Arc<[u8]>,
+    config: Value,
+    version: PolicyVersion,
+    description: Description,
+    ready: Ready,
+    work: Work,
+    interest: Interest,
+    watches: Arc<Watches>,
+    /// The manifest's, but for recorded cases, which run on machines of any speed.
+    deadline_ms: u32,
+    counters: Counters,
+}
+
+/// Where the function of each kind is found.
+enum Work {
+    SlotExtractor(ExtractionIndices),
+    Router(RoutingIndices),
+    Compressor(CompressionIndices),
+    OutputFilter(FilteringIndices),
+}
+
+/// How many times its deadline a call may take in a recorded case.
+const CASE_PATIENCE: u32 = 20;
+
+impl Policy {
+    /// Compile, check, describe, configure and freeze an upload, and run its cases.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn prepare(runtime: &Arc<Runtime>, upload: Upload) -> Result<Policy, Refusal> {
+        let Upload { manifest, component, config, cases } = upload;
+        manifest.validate()?;
+        let (ready, description) =
+            runtime.set_up(UploadParts { manifest: &manifest, component: &component, config: &config })?;
+        let work = Work::find(manifest.kind, &ready)?;
+        let mut policy = Policy {
+            runtime: runtime.clone(),
+            version: version(&manifest, &description, &component, &config),
+            deadline_ms: manifest.limits.deadline_ms.saturating_mul(CASE_PATIENCE),
+            manifest,
+            component,
+            config,
+            description,
+            ready,
+            work,
+            interest: Interest::default(),
+            watches: Watches::compile(&[], 1)?,
+            counters: Counters::default(),
+        };
+        policy.learn_interest()?;
+        policy.probe()?;
+        policy.run_cases(&cases)?;
+        policy.deadline_ms = policy.manifest.limits.deadline_ms;
+        policy.counters = Counters::default();
+        Ok(policy)
+    }
+
+    /// What the operator says of it.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// Which version it is.
+    pub fn version(&self) -> &PolicyVersion {
+        &self.version
+    }
+
+    /// What it says of itself.
+    pub fn description(&self) -> &Description {
+        &self.description
+    }
+
+    /// Its configuration.
+    pub fn config(&self) -> &Value {
+        &self.config
+    }
+
+    /// Its bytes.
+    pub fn component(&self) -> &Arc<[u8]> {
+        &self.component
+    }
+
+    /// How an instance comes to its configuration.
+    pub fn strategy(&self) -> &Strategy {
+        &self.ready.strategy
+    }
+
+    /// What happens to a turn when it faults.
+    pub fn on_fault(&self) -> OnFault {
+        self.manifest.on_fault
+    }
+
+    /// What an output filter wants to see; nothing for the other kinds.
+    pub fn interest(&self) -> &Interest {
+        &self.interest
+    }
+
+    /// The compiled patterns of an output filter.
+    pub fn watches(&self) -> &Arc<Watches> {
+        &self.watches
+    }
+
+    /// Counts since it came into force.
+    pub fn stats(&self) -> Stats {
+        let faults = Fault::LABELS.iter().zip(&self.counters.faults);
+        Stats {
+            calls: self.counters.calls.load(Ordering::Relaxed),
+            micros: self.counters.micros.load(Ordering::Relaxed),
+            faults: faults
+                .map(|(label, count)| (*label, count.load(Ordering::Relaxed)))
+                .filter(|(_, count)| *count > 0)
+                .collect(),
+        }
+    }
+
+    /// Run recorded cases, each twice.
+    ///
+    /// # Errors
+    /// The first that does not come out as expected.
+    pub fn run_cases(&self, cases: &[Case]) -> Result<(), Refusal> {
+        for case in cases {
+            cases::run(self, case).map_err(|why| Refusal::Case { name: case.name.clone(), why })?;
+        }
+        Ok(())
+    }
+
+    /// Read the last of `recent`, the utterance, in the light of the dialog.
+    ///
+    /// # Errors
+    /// Any [`Fault`].
+    pub fn extract(
+        &self,
+        turn: &Turn,
+        recent: &[Message],
+        dialog: &Dialog,
+    ) -> Result<Called<Transition>, Fault> {
+        let Work::SlotExtractor(work) = &self.work else {
+            return self.wrong_kind();
+        };
+        self.called(|| {
+            let utterance = recent.last().ok_or_else(|| Fault::invalid("no messages"))?;
+            let turn = convert::turn(turn, &self.manifest.headers);
+            let recent: Vec<_> = recent.iter().map(convert::message).collect();
+            let dialog = convert::dialog(dialog);
+            let answer = self.run(|store, instance| {
+                work.load(&mut *store, instance)?
+                    .jackfield_policy_slot_extraction()
+                    .call_extract(store, &turn, &recent, &dialog)
+            })?;
+            let transition = convert::from_transition(answer);
+            check::transition(&transition, &utterance.text).map_err(Fault::invalid)?;
+            Ok(transition)
+        })
+    }
+
+    /// Decide where and how a turn runs.
+    ///
+    /// # Errors
+    /// Any [`Fault`].
+    pub fn route(
+        &self,
+        turn: &Turn,
+        request: &RouteRequest,
+        fleet: &[Target],
+    ) -> Result<Called<Decision>, Fault> {
+        let Work::Router(work) = &self.work else {
+            return self.wrong_kind();
+        };
+        self.called(|| {
+            let turn = convert::turn(turn, &self.manifest.headers);
+            let request = convert::request(request);
+            let targets: Vec<_> = fleet.iter().map(convert::target).collect();
+            let answer = self.run(|store, instance| {
+                work.load(&mut *store, instance)?
+                    .jackfield_policy_routing()
+                    .call_route(store, &turn, &request, &targets)
+            })?;
+            let decision = convert::from_decision(answer);
+            check::decision(&decision, fleet).map_err(Fault::invalid)?;
+            Ok(decision)
+        })
+    }
+
+    /// Decide which bytes are not worth their tokens. Edits come in order of message and start.
+    ///
+    /// # Errors
+    /// Any [`Fault`].
+    pub fn compress(&self, turn: &Turn, parts: &[Part], budget: &Budget) -> Result<Called<Vec<Edit>>, Fault> {
+        let Work::Compressor(work) = &self.work else {
+            return self.wrong_kind();
+        };
+        self.called(|| {
+            let turn = convert::turn(turn, &self.manifest.headers);
+            let given: Vec<_> = parts.iter().map(convert::part).collect();
+            let budget = convert::budget(budget);
+            let answer = self.run(|store, instance| {
+                work.load(&mut *store, instance)?
+                    .jackfield_policy_compression()
+                    .call_compress(store, &turn, &given, budget)
+            })?;
+            let mut edits: Vec<Edit> = answer.into_iter().map(convert::from_edit).collect();
+            check::edits(&mut edits, parts).map_err(Fault::invalid)?;
+            Ok(edits)
+        })
+    }
+
+    /// Decide what of the windows may leave. A window without a verdict passes whole.
+    ///
+    /// # Errors
+    /// Any [`Fault`].
+    pub fn review(&self, windows: &[Window]) -> Result<Called<Vec<Verdict>>, Fault> {
+        let Work::OutputFilter(work) = &self.work else {
+            return self.wrong_kind();
+        };
+        self.called(|| {
+            let given: Vec<_> = windows.iter().map(convert::window).collect();
+            let answer = self.run(|store, instance| {
+                work.load(&mut *store, instance)?
+                    .jackfield_policy_output_filtering()
+                    .call_review(store, &given)
+            })?;
+            let verdicts: Vec<Verdict> = answer.into_iter().map(convert::from_verdict).collect();
+            let max_hold = self.manifest.limits.hold_bytes;
+            check::verdicts(&verdicts, windows, max_hold).map_err(Fault::invalid)?;
+            Ok(verdicts)
+        })
+    }
+
+    fn run<T>(
+        &self,
+        call: impl FnOnce(&mut Store<crate::runtime::CallState>, &Instance) -> wasmtime::Result<Result<T, String>>,
+    ) -> Result<T, Fault> {
+        self.runtime.call(&self.ready, &self.manifest, self.deadline_ms, call)
+    }
+
+    /// Time and count a call.
+    fn called<T>(&self, call: impl FnOnce() -> Result<T, Fault>) -> Result<Called<T>, Fault> {
+        let start = Instant::now();
+        let answer = call();
+        let micros = micros_since(start);
+        self.counters.calls.fetch_add(1, Ordering::Relaxed);
+        self.counters.micros.fetch_add(micros.into(), Ordering::Relaxed);
+        if let Err(fault) = &answer {
+            self.counters.faults[fault.index()].fetch_add(1, Ordering::Relaxed);
+        }
+        answer.map(|answer| Called { answer, micros })
+    }
+
+    fn wrong_kind<T>(&self) -> Result<T, Fault> {
+        let kind = self.manifest.kind;
+        Err(Fault::WrongKind { kind })
+    }
+
+    /// Ask an output filter what it wants to see, and compile its patterns.
+    fn learn_interest(&mut self) -> Result<(), Refusal> {
+        let Work::OutputFilter(work) = &self.work else {
+            return Ok(());
+        };
+        let answer = self
+            .run(|store, instance| {
+                let filter = work.load(&mut *store, instance)?;
+                filter.jackfield_policy_output_filtering().call_interests(store).map(Ok)
+            })
+            .map_err(|fault| Refusal::Setup { call: "interests", fault })?;
+        let interest = convert::from_interest(answer);
+        check::interest(&interest)
+            .map_err(|what| Refusal::Setup { call: "interests", fault: Fault::invalid(what) })?;
+        let bound = self.manifest.limits.hold_bytes as usize;
+        self.watches = Watches::compile(&interest.watches, bound)?;
+        self.interest = interest;
+        Ok(())
+    }
+
+    /// Make one instance the way calls do, and find its function there: so that types that differ from the contract, and a
+    /// start function that does not come through, refuse the upload rather than fault the first turn.
+    fn probe(&self) -> Result<(), Refusal> {
+        let probed = self.run(|store, instance| {
+            let store = &mut *store;
+            let found = match &self.work {
+                Work::SlotExtractor(work) => work.load(store, instance).map(drop),
+                Work::Router(work) => work.load(store, instance).map(drop),
+                Work::Compressor(work) => work.load(store, instance).map(drop),
+                Work::OutputFilter(work) => work.load(store, instance).map(drop),
+            };
+            Ok(found.map_err(|error| format!("{error:#}")))
+        });
+        match probed {
+            Ok(()) => Ok(()),
+            Err(Fault::Refused { message }) => Err(Refusal::Types { message }),
+            Err(fault) => Err(Refusal::Setup { call: "instantiate", fault }),
+        }
+    }
+}
+
+impl std::fmt::Debug for Policy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Policy")
+            .field("version", &self.version)
+            .field("strategy", &self.ready.strategy)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Work {
+    fn find(kind: Kind, ready: &Ready) -> Result<Work, Refusal> {
+        let pre = &ready.pre;
+        let found = match kind {
+            Kind::SlotExtractor => ExtractionIndices::new(pre).map(Work::SlotExtractor),
+            Kind::Router => RoutingIndices::new(pre).map(Work::Router),
+            Kind::Compressor => CompressionIndices::new(pre).map(Work::Compressor),
+            Kind::OutputFilter => FilteringIndices::new(pre).map(Work::OutputFilter),
+        };
+        found.map_err(|error| Refusal::Types { message: format!("{error:#}") })
+    }
+}
+
+fn version(
+    manifest: &Manifest,
+    description: &Description,
+    component: &[u8],
+    config: &Value,
+) -> PolicyVersion {
+    PolicyVersion {
+        name: manifest.name.clone(),
+        version: description.version.clone(),
+        digest: digest(component),
+        config_digest: digest(config.to_string().as_bytes()),
+    }
+}
+
+/// BLAKE3 in hex.
+pub(crate) fn digest(bytes: &[u8]) -> String {
+    blake3::hash(bytes).to_hex().to_string()
+}

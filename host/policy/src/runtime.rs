@@ -1,0 +1,206 @@
+//! Compiling, setting up and running components.
+
+mod contract;
+mod engine;
+mod freeze;
+mod gate;
+mod link;
+mod setup;
+mod state;
+mod ticker;
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+pub use engine::Allocation;
+use gate::Gate;
+pub(crate) use setup::Upload as UploadParts;
+pub(crate) use state::CallState;
+pub(crate) use state::Phase;
+use ticker::Ticker;
+use wasmtime::{
+    Engine, Store,
+    component::{Instance, InstancePre},
+};
+
+use crate::{Fault, HostServices, Manifest};
+
+/// Settings of a runtime.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RuntimeConfig {
+    /// Calls that may run at once; others wait, for at most their own deadline. 1 to 512.
+    pub max_calls: u32,
+    /// Deadline of `describe`, `configure` and `interests`, each, in milliseconds.
+    pub setup_deadline_ms: u32,
+    /// Largest component that is taken, in bytes.
+    pub max_component_bytes: usize,
+}
+
+impl Default for RuntimeConfig {
+    fn default() -> RuntimeConfig {
+        RuntimeConfig { max_calls: 64, setup_deadline_ms: 2000, max_component_bytes: 64 << 20 }
+    }
+}
+
+/// Why there is no runtime.
+#[derive(Debug, thiserror::Error)]
+pub enum RuntimeError {
+    /// The engine could not be made: the processor, or the system's limits on address space, do not allow it.
+    #[error("the Wasm engine could not be made: {0}")]
+    Engine(String),
+    /// The system gives no thread for the ticker.
+    #[error("no thread for the clock that ends policy calls: {0}")]
+    Ticker(#[source] std::io::Error),
+}
+
+/// Compiles, sets up and runs policies. One for the process.
+pub struct Runtime {
+    engine: Engine,
+    allocation: Allocation,
+    ticker: Ticker,
+    gate: Gate,
+    services: Arc<dyn HostServices>,
+    config: RuntimeConfig,
+}
+
+/// How a fresh instance comes to its configuration.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Strategy {
+    /// It starts from the memory of a configured one.
+    Frozen,
+    /// It is configured anew, in each call.
+    PerCall {
+        /// Why it cannot be frozen.
+        why: String,
+    },
+}
+
+/// A component that is ready to be called.
+pub(crate) struct Ready {
+    pub(crate) pre: InstancePre<CallState>,
+    pub(crate) strategy: Strategy,
+    /// The configuration, as JSON, for instances that have to be configured.
+    pub(crate) config: Arc<str>,
+    pub(crate) name: Arc<str>,
+    pub(crate) life: crate::bindings::shared::SharedIndices,
+}
+
+impl Runtime {
+    /// An engine, its clock, and room for instances.
+    ///
+    /// # Errors
+    /// When the system allows none.
+    pub fn new(config: RuntimeConfig, services: Arc<dyn HostServices>) -> Result<Arc<Runtime>, RuntimeError> {
+        let max_calls = config.max_calls.clamp(1, 512);
+        let (engine, allocation) =
+            engine::engine(max_calls).map_err(|error| RuntimeError::Engine(format!("{error:#}")))?;
+        let places = match allocation {
+            Allocation::SmallPool => max_calls.min(8),
+            Allocation::Pool | Allocation::OnDemand => max_calls,
+        };
+        Ok(Arc::new(Runtime {
+            ticker: Ticker::start(&engine).map_err(RuntimeError::Ticker)?,
+            gate: Gate::new(places as usize),
+            engine,
+            allocation,
+            services,
+            config,
+        }))
+    }
+
+    /// How instances get their memory here.
+    pub fn allocation(&self) -> Allocation {
+        self.allocation
+    }
+
+    /// Whether calls end at their deadline: the clock runs. It restarts by itself with the next call.
+    pub fn is_healthy(&self) -> bool {
+        self.ticker.is_running()
+    }
+
+    /// How often the clock had to be started: 1, unless something ended it.
+    pub fn ticker_starts(&self) -> u64 {
+        self.ticker.starts()
+    }
+
+    /// A store for one call, whose deadline begins now.
+    fn store(
+        &self,
+        manifest: &Manifest,
+        name: &Arc<str>,
+        phase: Phase,
+        deadline_ms: u32,
+    ) -> Store<CallState> {
+        let state = CallState::new(self.services.clone(), manifest, name.clone(), phase, deadline_ms);
+        let mut store = Store::new(&self.engine, state);
+        store.limiter(|state| state);
+        store.set_epoch_deadline(ticker::epochs(deadline_ms));
+        store.set_hostcall_fuel(manifest.limits.output_bytes);
+        store
+    }
+
+    /// Run a call in a fresh instance: make one, configure it where that is needed, call, drop.
+    pub(crate) fn call<T>(
+        &self,
+        ready: &Ready,
+        manifest: &Manifest,
+        deadline_ms: u32,
+        call: impl FnOnce(&mut Store<CallState>, &Instance) -> wasmtime::Result<Result<T, String>>,
+    ) -> Result<T, Fault> {
+        self.tick()?;
+        let patience = Duration::from_millis(deadline_ms.into());
+        let limit_ms = deadline_ms;
+        let _place = self.gate.enter(patience).ok_or(Fault::Busy { limit_ms })?;
+        let mut store = self.store(manifest, &ready.name, Phase::Work, deadline_ms);
+        let instance = make(&mut store, &ready.pre)?;
+        if let Strategy::PerCall { .. } = ready.strategy {
+            self.configure(ready, &mut store, &instance)?;
+        }
+        let answer = call(&mut store, &instance);
+        match answer {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(message)) => Err(Fault::Refused { message }),
+            Err(error) => Err(store.data().fault(&error, false)),
+        }
+    }
+
+    fn configure(
+        &self,
+        ready: &Ready,
+        store: &mut Store<CallState>,
+        instance: &Instance,
+    ) -> Result<(), Fault> {
+        store.data_mut().set_phase(Phase::Setup);
+        let configured = ready
+            .life
+            .load(&mut *store, instance)
+            .and_then(|life| life.jackfield_policy_lifecycle().call_configure(&mut *store, &ready.config));
+        store.data_mut().set_phase(Phase::Work);
+        match configured {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(message)) => Err(Fault::Refused { message }),
+            Err(error) => Err(store.data().fault(&error, false)),
+        }
+    }
+
+    /// Nothing runs without the clock.
+    fn tick(&self) -> Result<(), Fault> {
+        self.ticker.ensure().map_err(|error| Fault::Instantiate {
+            what: format!("no thread for the clock that ends policy calls: {error}"),
+        })
+    }
+}
+
+/// A fresh instance. Its start functions run under the store's limits.
+fn make(store: &mut Store<CallState>, pre: &InstancePre<CallState>) -> Result<Instance, Fault> {
+    let made = pre.instantiate(&mut *store);
+    made.map_err(|error| store.data().fault(&error, true))
+}
+
+/// Microseconds since an instant, for the trace.
+pub(crate) fn micros_since(start: Instant) -> u32 {
+    u32::try_from(start.elapsed().as_micros()).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,177 @@
+//! From bytes to a component that is ready to be called: compile, check, describe, configure, freeze.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use wasmtime::{
+    Store,
+    component::{Component, Instance, InstancePre},
+};
+
+use super::{
+    Phase, Ready, Runtime, Strategy, contract,
+    freeze::{self, Readable, Why},
+    link, make,
+    state::CallState,
+};
+use crate::{Description, Fault, Manifest, Refusal, bindings::shared::SharedIndices, convert, schema};
+
+/// What is set up.
+#[derive(Clone, Copy)]
+pub(crate) struct Upload<'a> {
+    pub(crate) manifest: &'a Manifest,
+    pub(crate) component: &'a [u8],
+    pub(crate) config: &'a Value,
+}
+
+impl Runtime {
+    /// Make a component ready, or say why not.
+    pub(crate) fn set_up(&self, upload: Upload<'_>) -> Result<(Ready, Description), Refusal> {
+        self.sniff(upload.component)?;
+        let name: Arc<str> = upload.manifest.name.as_str().into();
+        let setup =
+            Setup { runtime: self, upload, name: name.clone(), config: upload.config.to_string().into() };
+        self.tick().map_err(refuse("configure"))?;
+        let (pre, strategy, description) = setup.run()?;
+        let life = SharedIndices::new(&pre).map_err(types)?;
+        let ready = Ready { pre, strategy, config: setup.config, name, life };
+        Ok((ready, description))
+    }
+
+    /// Tell what is plainly not a component before the compiler sees it.
+    fn sniff(&self, bytes: &[u8]) -> Result<(), Refusal> {
+        let max = self.config.max_component_bytes;
+        if bytes.len() > max {
+            let bytes = bytes.len();
+            return Err(Refusal::TooLarge { bytes, max });
+        }
+        let what = match (bytes.get(..4), bytes.get(4..8)) {
+            (None, _) => format!("{} bytes", bytes.len()),
+            (Some(b"\0asm"), Some([0x0d, 0, 1, 0])) => return Ok(()),
+            (Some(b"\0asm"), Some([1, 0, 0, 0])) => {
+                "a core module; make a component of it (`wasm-tools component new`, or the target's component linker)"
+                    .into()
+            }
+            (Some(b"\0asm"), _) => "WebAssembly of a version this host does not know".into(),
+            (Some(_), _) => "something that is not WebAssembly".into(),
+        };
+        Err(Refusal::NotAComponent { what })
+    }
+
+    fn compile(&self, bytes: &[u8]) -> Result<Component, Refusal> {
+        Component::new(&self.engine, bytes)
+            .map_err(|error| Refusal::Compile { message: format!("{error:#}") })
+    }
+}
+
+struct Setup<'a> {
+    runtime: &'a Runtime,
+    upload: Upload<'a>,
+    name: Arc<str>,
+    config: Arc<str>,
+}
+
+type Outcome = (InstancePre<CallState>, Strategy, Description);
+
+impl Setup<'_> {
+    /// The frozen way; the other where that fails for reasons of the component's build, not of its behaviour.
+    fn run(&self) -> Result<Outcome, Refusal> {
+        let readable = match freeze::readable(self.upload.component) {
+            Ok(readable) => readable,
+            Err(why) => return self.run_unfrozen(why, None),
+        };
+        match self.runtime.compile(&readable.component) {
+            Ok(component) => self.run_frozen(&readable, &component),
+            // If the component itself is at fault, this says so in its own terms.
+            Err(refusal) => self.run_unfrozen(refusal.to_string(), None),
+        }
+    }
+
+    fn run_frozen(&self, readable: &Readable<'_>, component: &Component) -> Result<Outcome, Refusal> {
+        let pre = self.link(component)?;
+        let description = self.describe(&pre)?;
+        let (mut store, instance) = self.configured(&pre)?;
+        store.set_epoch_deadline(super::ticker::epochs(self.runtime.config.setup_deadline_ms));
+        let frozen = readable.freeze(&mut store, instance);
+        drop(store);
+        match frozen.and_then(|frozen| self.runtime.compile(&frozen).map_err(|r| r.to_string())) {
+            Ok(frozen) => Ok((self.link(&frozen)?, Strategy::Frozen, description)),
+            Err(why) => self.run_unfrozen(why, Some(description)),
+        }
+    }
+
+    fn run_unfrozen(&self, why: Why, known: Option<Description>) -> Result<Outcome, Refusal> {
+        let component = self.runtime.compile(self.upload.component)?;
+        let pre = self.link(&component)?;
+        let description = match known {
+            Some(description) => description,
+            None => {
+                let description = self.describe(&pre)?;
+                self.configured(&pre)?;
+                description
+            }
+        };
+        Ok((pre, Strategy::PerCall { why }, description))
+    }
+
+    fn link(&self, component: &Component) -> Result<InstancePre<CallState>, Refusal> {
+        let engine = &self.runtime.engine;
+        contract::check(engine, component, self.upload.manifest.kind)?;
+        link::linker(engine, self.upload.manifest)
+            .and_then(|linker| linker.instantiate_pre(component))
+            .map_err(types)
+    }
+
+    fn store(&self) -> Store<CallState> {
+        let deadline_ms = self.runtime.config.setup_deadline_ms;
+        self.runtime.store(self.upload.manifest, &self.name, Phase::Setup, deadline_ms)
+    }
+
+    /// Ask a bare instance what it is, and hold the configuration to what it says.
+    fn describe(&self, pre: &InstancePre<CallState>) -> Result<Description, Refusal> {
+        let mut store = self.store();
+        let instance = make(&mut store, pre).map_err(refuse("instantiate"))?;
+        let life =
+            SharedIndices::new(pre).and_then(|indices| indices.load(&mut store, &instance)).map_err(types)?;
+        let described = life
+            .jackfield_policy_lifecycle()
+            .call_describe(&mut store)
+            .map_err(|error| refuse("describe")(store.data().fault(&error, false)))?;
+        let description = convert::from_description(described);
+        check_description(&description)?;
+        schema::check(&description.config_schema, self.upload.config)?;
+        Ok(description)
+    }
+
+    /// A configured instance.
+    fn configured(&self, pre: &InstancePre<CallState>) -> Result<(Store<CallState>, Instance), Refusal> {
+        let mut store = self.store();
+        let instance = make(&mut store, pre).map_err(refuse("instantiate"))?;
+        let life =
+            SharedIndices::new(pre).and_then(|indices| indices.load(&mut store, &instance)).map_err(types)?;
+        let configured = life.jackfield_policy_lifecycle().call_configure(&mut store, &self.config);
+        match configured {
+            Ok(Ok(())) => Ok((store, instance)),
+            Ok(Err(message)) => Err(Refusal::Configure { message }),
+            Err(error) => Err(refuse("configure")(store.data().fault(&error, false))),
+        }
+    }
+}
+
+fn check_description(description: &Description) -> Result<(), Refusal> {
+    let version = &description.version;
+    if version.is_empty() || version.len() > 64 || version.chars().any(char::is_control) {
+        return Err(Refusal::Description {
+            what: format!("the version {version:?}, which is not 1 to 64 printable bytes"),
+        });
+    }
+    Ok(())
+}
+
+fn refuse(call: &'static str) -> impl Fn(Fault) -> Refusal {
+    move |fault| Refusal::Setup { call, fault }
+}
+
+pub(super) fn types(error: wasmtime::Error) -> Refusal {
+    Refusal::Types { message: format!("{error:#}") }
+}

@@ -1,0 +1,202 @@
+//! What the host keeps of one call: its limits, what is left of them, and the imports.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use wasmtime::{ResourceLimiter, Result, Trap};
+
+use crate::{
+    Fault, Grant, HostServices, Limits, LogLevel, Manifest, Scored,
+    bindings::shared::jackfield::policy::{embeddings, log, metrics, saliency, tokens, types},
+};
+
+/// Elements of all tables of an instance together.
+const MAX_TABLE_ELEMENTS: usize = 100_000;
+/// A log line is cut here.
+const MAX_LOG_BYTES: usize = 4 << 10;
+
+/// What a call is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// `describe`, `configure` and `interests`.
+    Setup,
+    /// The work.
+    Work,
+}
+
+/// What the host keeps of one call.
+pub(crate) struct CallState {
+    services: Arc<dyn HostServices>,
+    policy: Arc<str>,
+    limits: Limits,
+    phase: Phase,
+    deadline: Instant,
+    memory_bytes: usize,
+    memory_denied: bool,
+    table_elements: usize,
+    host_calls: u32,
+}
+
+/// An import that the host refused to serve.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Denied(pub(crate) Fault);
+
+impl CallState {
+    pub(crate) fn new(
+        services: Arc<dyn HostServices>,
+        manifest: &Manifest,
+        policy: Arc<str>,
+        phase: Phase,
+        deadline_ms: u32,
+    ) -> CallState {
+        CallState {
+            services,
+            policy,
+            limits: Limits { deadline_ms, ..manifest.limits },
+            phase,
+            deadline: Instant::now() + Duration::from_millis(deadline_ms.into()),
+            memory_bytes: 0,
+            memory_denied: false,
+            table_elements: 0,
+            host_calls: 0,
+        }
+    }
+
+    pub(crate) fn set_phase(&mut self, phase: Phase) {
+        self.phase = phase;
+    }
+
+    /// Count a host call against its limit and the deadline.
+    fn enter(&mut self, grant: Grant) -> Result<()> {
+        if self.phase == Phase::Setup && grant != Grant::Log {
+            let import = grant.name();
+            return Err(Denied(Fault::NotInSetup { import }).into());
+        }
+        self.host_calls += 1;
+        if self.host_calls > self.limits.host_calls {
+            let limit = self.limits.host_calls;
+            return Err(Denied(Fault::HostCalls { limit }).into());
+        }
+        if Instant::now() >= self.deadline {
+            let limit_ms = self.limits.deadline_ms;
+            return Err(Denied(Fault::Deadline { limit_ms }).into());
+        }
+        Ok(())
+    }
+
+    /// What an error of the runtime means. `making` an instance, or else calling it.
+    pub(crate) fn fault(&self, error: &wasmtime::Error, making: bool) -> Fault {
+        if let Some(Denied(fault)) = error.downcast_ref::<Denied>() {
+            return fault.clone();
+        }
+        let trap = error.downcast_ref::<Trap>();
+        if trap == Some(&Trap::Interrupt) {
+            let limit_ms = self.limits.deadline_ms;
+            return Fault::Deadline { limit_ms };
+        }
+        if self.memory_denied {
+            let limit_bytes = self.limits.memory_bytes;
+            return Fault::Memory { limit_bytes };
+        }
+        if let Some(trap) = trap {
+            let code = trap.to_string();
+            let code = code.strip_prefix("wasm trap: ").unwrap_or(&code).to_owned();
+            return Fault::Trap { code };
+        }
+        let text = error.root_cause().to_string();
+        // The runtime keeps this error's type to itself; a test with an answer too large holds us to its words.
+        if text.contains("fuel allocated for hostcalls") {
+            let limit_bytes = self.limits.output_bytes;
+            return Fault::OutputTooLarge { limit_bytes };
+        }
+        match making {
+            true => Fault::Instantiate { what: text },
+            false => Fault::Invalid { what: text },
+        }
+    }
+}
+
+impl ResourceLimiter for CallState {
+    fn memory_growing(&mut self, now: usize, wanted: usize, _: Option<usize>) -> Result<bool> {
+        let total = self.memory_bytes + wanted.saturating_sub(now);
+        if total > self.limits.memory_bytes {
+            self.memory_denied = true;
+            return Ok(false);
+        }
+        self.memory_bytes = total;
+        Ok(true)
+    }
+
+    fn table_growing(&mut self, now: usize, wanted: usize, _: Option<usize>) -> Result<bool> {
+        let total = self.table_elements + wanted.saturating_sub(now);
+        if total > MAX_TABLE_ELEMENTS {
+            self.memory_denied = true;
+            return Ok(false);
+        }
+        self.table_elements = total;
+        Ok(true)
+    }
+}
+
+impl types::Host for CallState {}
+
+impl log::Host for CallState {
+    fn write(&mut self, level: log::Level, text: String) -> Result<()> {
+        self.enter(Grant::Log)?;
+        let level = match level {
+            log::Level::Debug => LogLevel::Debug,
+            log::Level::Info => LogLevel::Info,
+            log::Level::Warn => LogLevel::Warn,
+            log::Level::Error => LogLevel::Error,
+        };
+        let end = text.floor_char_boundary(MAX_LOG_BYTES);
+        self.services.log(&self.policy, level, &text[..end]);
+        Ok(())
+    }
+}
+
+impl metrics::Host for CallState {
+    fn add(&mut self, counter: String, amount: f64) -> Result<()> {
+        self.enter(Grant::Metrics)?;
+        if is_counter(&counter) && amount.is_finite() && amount >= 0.0 {
+            self.services.count(&self.policy, &counter, amount);
+        }
+        Ok(())
+    }
+}
+
+fn is_counter(name: &str) -> bool {
+    let rest = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'_';
+    name.len() <= 64 && name.starts_with(|c: char| c.is_ascii_lowercase()) && name.bytes().all(rest)
+}
+
+impl tokens::Host for CallState {
+    fn count(&mut self, text: String) -> Result<u32> {
+        self.enter(Grant::Tokens)?;
+        Ok(self.services.count_tokens(&text))
+    }
+
+    fn boundaries(&mut self, text: String) -> Result<Vec<u32>> {
+        self.enter(Grant::Tokens)?;
+        Ok(self.services.token_boundaries(&text))
+    }
+}
+
+impl saliency::Host for CallState {
+    fn score(&mut self, text: String) -> Result<Result<Vec<saliency::Scored>, String>> {
+        self.enter(Grant::Saliency)?;
+        let scored = |s: Scored| saliency::Scored { end: s.end, surprisal_bits: s.surprisal_bits };
+        let scores = self.services.score(&text);
+        Ok(scores.map(|scores| scores.into_iter().map(scored).collect()))
+    }
+}
+
+impl embeddings::Host for CallState {
+    fn embed(&mut self, text: String) -> Result<Result<Vec<f32>, String>> {
+        self.enter(Grant::Embeddings)?;
+        Ok(self.services.embed(&text))
+    }
+}
