@@ -110,7 +110,7 @@ impl Cpu {
 
     /// Each item in one task.
     fn whole(&self, call: &Call<'_>, workspace: &Workspace) {
-        self.parallel_scratch(workspace.items.len(), &|task, scratch| {
+        self.parallel_scratch(call.room(), workspace.items.len(), &|task, scratch| {
             let item = &workspace.items[task];
             let mut room = Room::new(scratch, call, item.count);
             room.load(call, item);
@@ -132,7 +132,7 @@ impl Cpu {
         }
         let (items, pieces) = (&workspace.items, &workspace.pieces);
         let partials = Parts::new(&mut workspace.partials);
-        self.parallel_scratch(pieces.len(), &|task, scratch| {
+        self.parallel_scratch(call.room(), pieces.len(), &|task, scratch| {
             let (item, segment) = (&items[pieces[task].0], pieces[task].1);
             let mut room = Room::new(scratch, call, item.count);
             room.load(call, item);
@@ -153,6 +153,16 @@ impl Cpu {
 }
 
 impl Call<'_> {
+    /// Room for one query's scores of a chunk.
+    fn scores(&self) -> usize {
+        self.cuts.chunk_blocks * self.kv.shape().pitch()
+    }
+
+    /// Numbers that a task works with at most.
+    fn room(&self) -> usize {
+        QUERIES * (3 * self.kv.shape().dim() + self.scores() + 4)
+    }
+
     fn plan(&self, workspace: &mut Workspace) {
         workspace.items.clear();
         workspace.pieces.clear();
@@ -256,13 +266,8 @@ struct Room<'a> {
 }
 
 impl<'a> Room<'a> {
-    fn new(scratch: &'a mut Vec<f32>, call: &Call<'_>, count: usize) -> Self {
-        let (dim, pitch) = (call.kv.shape().dim(), call.kv.shape().pitch());
-        let scores = call.cuts.chunk_blocks * pitch;
-        let wanted = count * (3 * dim + scores + 4);
-        if scratch.len() < wanted {
-            scratch.resize(wanted, 0.0);
-        }
+    fn new(scratch: &'a mut [f32], call: &Call<'_>, count: usize) -> Self {
+        let (dim, scores) = (call.kv.shape().dim(), call.scores());
         let (q, rest) = scratch.split_at_mut(count * dim);
         let (scores, rest) = rest.split_at_mut(count * scores);
         let (acc, rest) = rest.split_at_mut(count * dim);

@@ -86,12 +86,23 @@ impl Cpu {
         self.pool.run(tasks, &|_, task| f(task));
     }
 
-    /// The same with working memory that lives from call to call. Its content is whatever was left there.
-    pub(crate) fn parallel_scratch(&self, tasks: usize, f: &(dyn Fn(usize, &mut Vec<f32>) + Sync)) {
+    /// The same with working memory of at least `room` numbers, which lives from call to call: its content is whatever
+    /// was left there.
+    pub(crate) fn parallel_scratch(&self, room: usize, tasks: usize, f: &(dyn Fn(usize, &mut [f32]) + Sync)) {
+        let grow = |scratch: &mut Vec<f32>| {
+            if scratch.len() < room {
+                scratch.resize(room, 0.0);
+            }
+        };
+        // For all threads now, so that it does not depend on chance when the last of them allocates.
+        self.scratch.iter().filter_map(|s| s.try_lock().ok()).for_each(|mut scratch| grow(&mut scratch));
         self.pool.run(tasks, &|thread, task| match self.scratch[thread].try_lock() {
-            Ok(mut scratch) => f(task, &mut scratch),
+            Ok(mut scratch) => {
+                grow(&mut scratch);
+                f(task, &mut scratch);
+            }
             // Another operation works in the same place (see `Pool::run`), or one panicked there.
-            Err(_) => f(task, &mut Vec::new()),
+            Err(_) => f(task, &mut vec![0.0; room]),
         });
     }
 

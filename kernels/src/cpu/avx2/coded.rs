@@ -322,10 +322,16 @@ unsafe fn bytes<const T: usize, const ADDED: usize, const SIGNED: bool>(
             // SAFETY: a group of bytes is eight chunks of 32.
             let w = unsafe { _mm256_loadu_si256(codes.cast::<__m256i>().add(chunk)) };
             let size = if SIGNED { _mm256_abs_epi8(w) } else { w };
+            let negative = _mm256_cmpgt_epi8(_mm256_setzero_si256(), w);
             for (t, short) in short.iter_mut().enumerate() {
                 // SAFETY: the caller's promise.
                 let x = unsafe { four(x.add(t * stride), chunk) };
-                let x = if SIGNED { _mm256_sign_epi8(x, w) } else { x };
+                let x = match (SIGNED, T) {
+                    (false, _) => x,
+                    (true, 1) => _mm256_sign_epi8(x, w),
+                    // The same in two steps: `vpsignb` would compete with the multiplications for their ports.
+                    (true, _) => _mm256_sub_epi8(_mm256_xor_si256(x, negative), negative),
+                };
                 *short = _mm256_add_epi16(*short, _mm256_maddubs_epi16(size, x));
             }
         }

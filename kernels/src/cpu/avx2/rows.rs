@@ -60,9 +60,15 @@ fn largest_bits(x: [__m256; 4]) -> u32 {
 #[target_feature(enable = "avx2,fma,f16c")]
 pub(super) fn rms_norm(x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) {
     let (eights, rest) = x.as_chunks::<8>();
+    let (fours, odd) = eights.as_chunks::<4>();
     let mut squares = [_mm256_setzero_ps(); 4];
-    for (i, x) in eights.iter().enumerate() {
-        squares[i % 4] = _mm256_fmadd_ps(load(x), load(x), squares[i % 4]);
+    for four in fours {
+        for (squares, x) in squares.iter_mut().zip(four) {
+            *squares = _mm256_fmadd_ps(load(x), load(x), *squares);
+        }
+    }
+    for x in odd {
+        squares[0] = _mm256_fmadd_ps(load(x), load(x), squares[0]);
     }
     let squares = _mm256_add_ps(_mm256_add_ps(squares[0], squares[1]), _mm256_add_ps(squares[2], squares[3]));
     let total = sum(squares) + rest.iter().map(|x| x * x).sum::<f32>();
