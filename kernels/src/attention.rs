@@ -15,6 +15,8 @@ const CHUNK: usize = 64;
 const SEGMENT: usize = 512;
 /// Queries (rows times grouped heads) that share each load of keys and values.
 const QUERIES: usize = 48;
+/// Multiplications that are worth a second thread.
+const WORTH_SHARING: usize = 1 << 18;
 /// With fewer tasks than this for each thread, segments become tasks of their own.
 const TASKS_PER_THREAD: usize = 4;
 
@@ -39,6 +41,8 @@ pub(crate) struct Workspace {
     /// (item, segment)
     pieces: Vec<(usize, usize)>,
     partials: Vec<f32>,
+    /// Pairs of a query and a position, about.
+    work: usize,
 }
 
 /// All that stays the same during a call.
@@ -99,27 +103,29 @@ impl Cpu {
         let call = Call { kv, layer, spans, q, heads, group, scale, out, cuts };
         let mut workspace = self.attention.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         call.plan(&mut workspace);
-        if workspace.items.len() >= TASKS_PER_THREAD * self.threads()
-            || workspace.pieces.len() == workspace.items.len()
-        {
-            self.whole(&call, &workspace);
+        let (items, pieces) = (workspace.items.len(), workspace.pieces.len());
+        if workspace.work * 2 * shape.dim() < WORTH_SHARING {
+            self.parallel_scratch(call.room(), 1, &|_, scratch| {
+                workspace.items.iter().for_each(|item| self.item(&call, item, scratch));
+            });
+        } else if items >= TASKS_PER_THREAD * self.threads() || pieces == items {
+            self.parallel_scratch(call.room(), items, &|task, scratch| {
+                self.item(&call, &workspace.items[task], scratch);
+            });
         } else {
             self.pieces(&call, &mut workspace);
         }
     }
 
-    /// Each item in one task.
-    fn whole(&self, call: &Call<'_>, workspace: &Workspace) {
-        self.parallel_scratch(call.room(), workspace.items.len(), &|task, scratch| {
-            let item = &workspace.items[task];
-            let mut room = Room::new(scratch, call, item.count);
-            room.load(call, item);
-            for segment in 0..item.segments {
-                room.segment(self, call, item, segment);
-                merge(room.acc, room.max, room.sum, room.total_acc, room.total_max, room.total_sum);
-            }
-            call.finish(item, room.total_acc, room.total_sum);
-        });
+    /// All segments of one item.
+    fn item(&self, call: &Call<'_>, item: &Item, scratch: &mut [f32]) {
+        let mut room = Room::new(scratch, call, item.count);
+        room.load(call, item);
+        for segment in 0..item.segments {
+            room.segment(self, call, item, segment);
+            merge(room.acc, room.max, room.sum, room.total_acc, room.total_max, room.total_sum);
+        }
+        call.finish(item, room.total_acc, room.total_sum);
     }
 
     /// Each segment of each item in one task, then the merging.
@@ -166,6 +172,7 @@ impl Call<'_> {
     fn plan(&self, workspace: &mut Workspace) {
         workspace.items.clear();
         workspace.pieces.clear();
+        workspace.work = 0;
         for (span, s) in self.spans.iter().enumerate() {
             let queries = s.len * self.group;
             // The last queries see most: begin with them, so that what is left at the end is short.
@@ -173,6 +180,7 @@ impl Call<'_> {
                 let (first, count) = (tile * QUERIES, QUERIES.min(queries - tile * QUERIES));
                 let seen = s.start + (first + count - 1) / self.group + 1;
                 let segments = seen.div_ceil(self.cuts.segment);
+                workspace.work += seen * count * self.kv.shape().kv_heads;
                 for head in 0..self.kv.shape().kv_heads {
                     let (item, partial) = (workspace.items.len(), workspace.pieces.len());
                     workspace.items.push(Item { span, head, first, count, segments, partial });

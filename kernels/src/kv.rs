@@ -141,7 +141,9 @@ impl KvArena {
 impl KvShape {
     /// Panics unless the span's rows are among `rows` and its table reaches its end; gives its length.
     pub(crate) fn check(&self, span: &KvSpan<'_>, rows: usize) -> usize {
-        assert!(span.row + span.len <= rows, "rows {}+{} of {rows}", span.row, span.len);
+        let inside = |first: usize, end: usize| first.checked_add(span.len).is_some_and(|last| last <= end);
+        assert!(inside(span.row, rows), "rows {}+{} of {rows}", span.row, span.len);
+        assert!(inside(span.start, usize::MAX - self.block_size), "positions {}+{}", span.start, span.len);
         let needed = (span.start + span.len).div_ceil(self.block_size);
         assert!(needed <= span.table.len(), "{needed} blocks needed, {} in the table", span.table.len());
         for block in &span.table[..needed] {

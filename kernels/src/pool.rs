@@ -12,11 +12,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long a thread looks for work before it sleeps: longer than the gap between two operations of a step, shorter
-/// than what anybody would notice on the electricity bill.
-const LOOK_FOR: Duration = Duration::from_micros(60);
-/// Looks before the clock is read and the processor is offered to others.
-const LOOKS: u32 = 200;
+/// How long a thread looks for work, or for the end of it, before it sleeps: longer than the gap between two operations
+/// of a step, shorter than what anybody would notice on the electricity bill.
+const LOOK_FOR: Duration = Duration::from_micros(50);
+/// Looks before the clock is read.
+const LOOKS: u32 = 100;
 
 /// A task is called with (thread, task): threads are numbered from 0, the caller is 0.
 type Task<'a> = dyn Fn(usize, usize) + Sync + 'a;
@@ -136,7 +136,8 @@ impl Shared {
         if self.sleepers.load(SeqCst) > 0 {
             // Taking the lock orders this with a thread between its last look and its sleep.
             drop(lock(&self.door));
-            self.work.notify_all();
+            // The caller takes a task itself.
+            (1..total.min(1 + self.sleepers.load(SeqCst))).for_each(|_| self.work.notify_one());
         }
     }
 
@@ -163,7 +164,8 @@ impl Shared {
     /// Waits for the tasks that others hold.
     fn await_done(&self, total: usize) {
         let is_done = || self.done.load(SeqCst) == total;
-        if look(is_done) {
+        // Without offering the processor to others: where those are many, it would come back much later than a sleeper's.
+        if look(is_done, std::hint::spin_loop) {
             return;
         }
         let mut door = lock(&self.door);
@@ -178,7 +180,8 @@ impl Shared {
     fn serve(&self, thread: usize) {
         let wanted = || self.unclaimed.load(SeqCst) > 0 || self.closing.load(SeqCst);
         while !self.closing.load(SeqCst) {
-            if !look(wanted) {
+            // With an offer: the caller may be waiting for this very processor.
+            if !look(wanted, std::thread::yield_now) {
                 let mut door = lock(&self.door);
                 self.sleepers.fetch_add(1, SeqCst);
                 while !wanted() {
@@ -191,8 +194,8 @@ impl Shared {
     }
 }
 
-/// Looks for a short while whether `ready` comes true; after the first moments offers the processor to others.
-fn look(ready: impl Fn() -> bool) -> bool {
+/// Looks for a short while whether `ready` comes true, and calls `between` looks after the first moments.
+fn look(ready: impl Fn() -> bool, between: fn()) -> bool {
     for _ in 0..LOOKS {
         if ready() {
             return true;
@@ -204,7 +207,7 @@ fn look(ready: impl Fn() -> bool) -> bool {
         if ready() {
             return true;
         }
-        std::thread::yield_now();
+        between();
     }
     ready()
 }

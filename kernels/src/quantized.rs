@@ -22,13 +22,18 @@ unsafe impl Plain for GroupMeta {}
 
 /// Activations `[tokens, cols]`, quantised in groups of 32 with a 32-bit scale. A buffer to be used again and again:
 /// it grows to the largest input seen and allocates nothing after that.
-#[derive(Default)]
 pub struct Quantized {
     tokens: usize,
     cols: usize,
     codes: Aligned<i8>,
     metas: Aligned<GroupMeta>,
     floats: Option<Aligned<f32>>,
+}
+
+impl Default for Quantized {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Quantized {
