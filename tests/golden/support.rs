@@ -1,7 +1,6 @@
 //! What the golden tests share: where references and the model are, and a small GGUF writer.
 //!
 //! The writer shares no code with the host's reader, so that a mistake in one is not hidden by the other.
-#![allow(dead_code, reason = "each test binary uses its part")]
 
 use std::env;
 use std::fs;
@@ -71,6 +70,7 @@ impl Differences {
 }
 
 /// A metadata value.
+#[derive(Clone)]
 pub(crate) enum Meta {
     Text(String),
     Integer(u32),

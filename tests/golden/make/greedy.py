@@ -24,7 +24,7 @@ import prompts
 
 STEPS = 64
 TEMPLATE = pathlib.Path(__file__).parent.parent / "templates" / "smollm2.jinja"
-FLAGS = {"n_threads": 2, "n_batch": 512, "n_ubatch": 512, "flash_attn": False, "type_k": "f16", "type_v": "f16"}
+FLAGS = {"n_threads": 1, "n_batch": 512, "n_ubatch": 512, "flash_attn": False, "type_k": "f16", "type_v": "f16"}
 
 
 def chat_ids(model, messages):
@@ -84,7 +84,7 @@ def reference(path, out):
         cases = []
         for case in all_prompts(model):
             cases.append({**case, **greedy(ctx, case["prompt"])})
-            print(case["name"], len(case["prompt"]), ctx_text(model, cases[-1]["tokens"][:12]))
+            print(case["name"], len(case["prompt"]), ctx_text(model, cases[-1]["tokens"][:12]), flush=True)
     meta = {"made_by": "make/greedy.py", "file_sha256": llama.sha256(path), "steps": STEPS, "flags": FLAGS, **llama.version()}
     lines = ['{"meta":' + llama.dump(meta) + ',"cases":[', ",\n".join(llama.dump(it) for it in cases), "]}"]
     out.write_bytes(("\n".join(lines) + "\n").encode("utf-8"))

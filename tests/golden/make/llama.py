@@ -50,7 +50,7 @@ class Model:
 class Context:
     """One sequence. `feed` appends tokens and gives the logits after the last one, [vocab] float32."""
 
-    def __init__(self, model, size, threads=2, batch=512, flash=False, kv=F16):
+    def __init__(self, model, size, threads=1, batch=512, flash=False, kv=F16):
         params = api.llama_context_default_params()
         params.n_ctx = size
         params.n_batch = params.n_ubatch = batch

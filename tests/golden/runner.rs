@@ -1,0 +1,99 @@
+//! Runs a model over whole sequences, with the cache cut into blocks that lie in no order.
+
+use std::sync::Arc;
+
+use jackfield_model::{Batch, Cpu, KvArena, KvSpan, Model, Scratch};
+
+const BLOCK: usize = 16;
+/// Rows of one step of a long prompt: not a multiple of the block, so that chunks end inside blocks.
+const CHUNK: usize = 300;
+
+pub(crate) struct Runner<'a> {
+    model: &'a Model,
+    kv: KvArena,
+    scratch: Scratch,
+    blocks: usize,
+    taken: usize,
+}
+
+/// One sequence: its blocks and how many positions of them are filled.
+pub(crate) struct Sequence {
+    table: Vec<u32>,
+    len: usize,
+}
+
+pub(crate) fn cpu() -> Arc<Cpu> {
+    Cpu::new(2)
+}
+
+impl<'a> Runner<'a> {
+    /// A cache for `positions` positions in all.
+    pub(crate) fn new(model: &'a Model, positions: usize) -> Self {
+        let blocks = positions.div_ceil(BLOCK) + 1;
+        let kv = KvArena::new(model.kv_shape(blocks, BLOCK)).expect("the cache fits in memory");
+        Self { model, kv, scratch: Scratch::new(model, CHUNK), blocks, taken: 0 }
+    }
+
+    /// Forgets all sequences.
+    pub(crate) fn clear(&mut self) {
+        self.taken = 0;
+    }
+
+    /// A new sequence that may grow to `positions`.
+    pub(crate) fn sequence(&mut self, positions: usize) -> Sequence {
+        let count = positions.div_ceil(BLOCK);
+        assert!(self.taken + count <= self.blocks, "the cache is too small for this test");
+        // An odd stride that shares no factor with the number of blocks visits each block once, out of order.
+        let stride = (self.blocks / 2..).find(|&it| gcd(it, self.blocks) == 1).unwrap_or(1);
+        let table = (self.taken..self.taken + count).map(|i| (i * stride % self.blocks) as u32).collect();
+        self.taken += count;
+        Sequence { table, len: 0 }
+    }
+
+    /// Appends `tokens`; the logits of the last `keep` of them, `[keep, vocab]`.
+    pub(crate) fn feed(&mut self, sequence: &mut Sequence, tokens: &[u32], keep: usize) -> Vec<f32> {
+        let mut out = Vec::new();
+        let first_kept = tokens.len() - keep;
+        for (i, chunk) in tokens.chunks(CHUNK).enumerate() {
+            let begin = i * CHUNK;
+            let wanted: Vec<usize> = (0..chunk.len()).filter(|row| begin + row >= first_kept).collect();
+            out.extend(self.step(&mut [(&mut *sequence, chunk)], &wanted));
+        }
+        out
+    }
+
+    /// Appends one token to each sequence, in one step; the logits of each, `[sequences, vocab]`.
+    pub(crate) fn decode(&mut self, sequences: &mut [Sequence], tokens: &[u32]) -> Vec<f32> {
+        let wanted: Vec<usize> = (0..sequences.len()).collect();
+        let mut rows: Vec<_> = sequences.iter_mut().zip(tokens.chunks(1)).collect();
+        self.step(&mut rows, &wanted)
+    }
+
+    fn step(&mut self, rows: &mut [(&mut Sequence, &[u32])], logits_for: &[usize]) -> Vec<f32> {
+        let mut tokens = Vec::new();
+        let mut positions = Vec::new();
+        let mut spans = Vec::new();
+        for (sequence, new) in rows.iter() {
+            spans.push(KvSpan { table: &sequence.table, start: sequence.len, len: new.len(), row: tokens.len() });
+            positions.extend((sequence.len..sequence.len + new.len()).map(|it| it as u32));
+            tokens.extend_from_slice(new);
+        }
+        let batch = Batch { tokens: &tokens, positions: &positions, spans: &spans, logits_for };
+        let mut logits = Vec::new();
+        self.model.forward(&batch, &mut self.kv, &mut self.scratch, &mut logits).expect("the batch is well formed");
+        for (sequence, new) in rows.iter_mut() {
+            sequence.len += new.len();
+        }
+        logits
+    }
+}
+
+/// The first index of the largest value.
+pub(crate) fn argmax(row: &[f32]) -> u32 {
+    let best = row.iter().enumerate().fold(0, |best, (i, it)| if *it > row[best] { i } else { best });
+    best as u32
+}
+
+fn gcd(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
