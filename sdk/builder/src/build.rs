@@ -12,6 +12,9 @@ use crate::toolchain::{Toolchain, Way};
 /// The first bytes of a component: the magic number, version 13, layer 1. A core module has version 1, layer 0.
 const COMPONENT_HEADER: [u8; 8] = *b"\0asm\x0d\0\x01\0";
 
+/// The interface that every policy exports.
+const LIFECYCLE: &[u8] = b"jackfield:policy/lifecycle@";
+
 /// A component, fresh from the compiler.
 #[derive(Debug, Clone)]
 pub struct Built {
@@ -53,8 +56,8 @@ impl Toolchain {
         let path = wasm_file(&ran.stdout, &manifest)
             .ok_or_else(|| BuildError::NoArtifact { dir: policy_dir.to_owned() })?;
         let component = std::fs::read(&path).map_err(|source| io(&path, source))?;
-        if !component.starts_with(&COMPONENT_HEADER) {
-            return Err(BuildError::NotAComponent { path });
+        if !is_policy(&component) {
+            return Err(BuildError::NotAPolicy { path });
         }
         let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         Ok(Built { component, path, millis })
@@ -106,6 +109,11 @@ impl Toolchain {
             ["locate-project", "--workspace", "--message-format", "plain", "--manifest-path", &manifest];
         ask(&self.cargo, &args).is_ok_and(|root| !same_file(Path::new(&root), Path::new(&*manifest)))
     }
+}
+
+/// Whether the file is a component that names what every policy exports. Only the host can say whether it is sound.
+fn is_policy(file: &[u8]) -> bool {
+    file.starts_with(&COMPONENT_HEADER) && file.windows(LIFECYCLE.len()).any(|bytes| bytes == LIFECYCLE)
 }
 
 /// One of cargo's JSON messages, as far as it is of use here.

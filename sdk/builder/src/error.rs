@@ -62,12 +62,12 @@ pub enum BuildError {
         /// The folder.
         dir: PathBuf,
     },
-    /// The file that came out is not a component.
+    /// The file that came out is not a component with a policy in it.
     #[error(
-        "{path} is a core module, not a component: the policy must call one of jackfield_sdk's export macros, \
+        "{path} exports no policy: its source must call one of jackfield_sdk's export macros, \
          for example `jackfield_sdk::export_router!(MyPolicy);`"
     )]
-    NotAComponent {
+    NotAPolicy {
         /// The file.
         path: PathBuf,
     },
