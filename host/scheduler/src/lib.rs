@@ -37,6 +37,12 @@
 //! - No clock: time is an argument. No randomness, no thread, no channel, no tensor.
 //! - No iteration over a hash map: the same calls give the same plans.
 //! - No work that grows with all the tokens in flight: a step touches the tokens it computes.
+//! - No idea of what a block contains: its type, its scales, its layout and the device it is on are the engine's.
+//!
+//! # What it leaves room for
+//! - A block filled from a slower tier: `computed` counts positions that are in place, however they got there.
+//! - Drafted tokens: rows after the known ones. A commit takes as many samples of a sequence as its rows allow, and only
+//!   what it took counts as computed.
 
 mod admission;
 mod audit;

@@ -24,6 +24,8 @@ pub(crate) struct World {
 
 pub(crate) struct Watched {
     request: Request,
+    /// When it arrived, its priority added as a delay.
+    due: u64,
     stop: StopAt,
     pub(crate) sequences: Vec<SequenceId>,
     pub(crate) cancelled: BTreeSet<SequenceId>,
@@ -51,9 +53,11 @@ impl World {
             let earlier = self.streams.insert(*id, Stream::new(&request, choice as u64, stop));
             assert!(earlier.is_none(), "{id} was given out twice");
         }
+        let due = self.now.0 + u64::from(request.priority) * self.config.ageing_ms;
         let cancelled = BTreeSet::new();
         let (sequences_kept, finished) = (sequences.clone(), BTreeMap::new());
-        let watched = Watched { request, stop, sequences: sequences_kept, cancelled, finished, done: None };
+        let watched =
+            Watched { request, due, stop, sequences: sequences_kept, cancelled, finished, done: None };
         self.requests.insert(watched.request.id, watched);
         self.audit();
         Ok(sequences)
@@ -107,6 +111,10 @@ impl World {
             self.decoding.iter().filter(|id| !sampling.contains(id) && !plan.preempted.contains(id))
         {
             panic!("{starved} decodes and is left out: {plan}");
+        }
+        let ranked = self.requests.values().flat_map(|watched| watched.open().map(|id| (watched.due, id)));
+        if let Some((_, first)) = ranked.min() {
+            assert!(!plan.preempted.contains(&first), "the first in rank gave way: {plan}");
         }
         self.decoding.retain(|id| !plan.preempted.contains(id));
         self.audit();
