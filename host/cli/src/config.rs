@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use jackfield_engine::EngineConfig;
+use jackfield_server::{ApiKey, ServerConfig};
 use serde::Deserialize;
 
 use crate::args::ServeArgs;
@@ -27,11 +28,11 @@ struct File {
 }
 
 /// An API key and the tenant that it stands for.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Key {
-    pub(crate) key: String,
-    pub(crate) tenant: String,
+struct Key {
+    key: String,
+    tenant: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -47,14 +48,22 @@ struct EngineTable {
     prefix_cache: Option<bool>,
 }
 
-/// Limits of the HTTP side; what is left out has the server's default.
-#[derive(Debug, Default, Clone, Deserialize)]
+/// Names and limits of the HTTP side.
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct ServerTable {
-    pub(crate) max_body_bytes: Option<usize>,
-    pub(crate) drain_s: Option<u64>,
-    pub(crate) keep_alive_s: Option<u64>,
-    pub(crate) body_timeout_s: Option<u64>,
+struct ServerTable {
+    model_id: Option<String>,
+    model_aliases: Option<Vec<String>>,
+    max_body_bytes: Option<usize>,
+    max_upload_bytes: Option<usize>,
+    request_permits: Option<usize>,
+    max_connections: Option<usize>,
+    keep_alive_s: Option<u64>,
+    header_timeout_s: Option<u64>,
+    body_timeout_s: Option<u64>,
+    drain_s: Option<u64>,
+    utc_offset_minutes: Option<i16>,
+    locale: Option<String>,
 }
 
 /// What the host is started with.
@@ -63,13 +72,11 @@ pub(crate) struct Settings {
     pub(crate) model: ModelRef,
     pub(crate) listen: SocketAddr,
     pub(crate) admin_listen: SocketAddr,
-    pub(crate) admin_key: Option<String>,
     pub(crate) policies: Option<PathBuf>,
     pub(crate) state: PathBuf,
     pub(crate) threads: usize,
-    pub(crate) keys: Vec<Key>,
     pub(crate) engine: EngineConfig,
-    pub(crate) server: ServerTable,
+    pub(crate) server: ServerConfig,
 }
 
 /// A configuration that cannot be used; the text says what to change.
@@ -79,22 +86,12 @@ pub(crate) enum ConfigError {
     Read { path: PathBuf, cause: std::io::Error },
     #[error("{}: {cause}", path.display())]
     Parse { path: PathBuf, cause: toml::de::Error },
-    #[error(
-        "listening on {0} needs API keys: without keys anyone who reaches the address may use it; \
-         add [[keys]] to the configuration or listen on 127.0.0.1"
-    )]
-    OpenToAll(SocketAddr),
-    #[error(
-        "the admin API on {0} needs a key: set admin_key, JACKFIELD_ADMIN_KEY or --admin-key, \
-         or listen on 127.0.0.1"
-    )]
-    AdminOpenToAll(SocketAddr),
     #[error("listen and admin_listen are both {0}; the admin API never shares the API's port")]
     SharedPort(SocketAddr),
-    #[error("keys[{index}]: {problem}")]
-    Key { index: usize, problem: &'static str },
     #[error("threads is 0; give at least 1")]
     NoThreads,
+    #[error(transparent)]
+    Server(#[from] jackfield_server::ConfigError),
     #[error(transparent)]
     Model(#[from] FetchError),
 }
@@ -114,13 +111,15 @@ impl Settings {
             model: ModelRef::parse(model)?,
             listen: args.listen.or(file.listen).unwrap_or(loopback(8080)),
             admin_listen: args.admin_listen.or(file.admin_listen).unwrap_or(loopback(8081)),
-            admin_key: args.admin_key.clone().or(file.admin_key).filter(|key| !key.is_empty()),
             policies: args.policies.clone().or(file.policies),
             state: args.state.clone().or(file.state).unwrap_or_else(|| dirs.state()),
             threads: args.threads.or(file.threads).unwrap_or_else(default_threads),
-            keys: file.keys,
             engine: file.engine.over(EngineConfig::default()),
-            server: file.server,
+            server: ServerConfig {
+                keys: file.keys.into_iter().map(|Key { key, tenant }| ApiKey { key, tenant }).collect(),
+                admin_key: args.admin_key.clone().or(file.admin_key).filter(|key| !key.is_empty()),
+                ..file.server.over(ServerConfig::default())
+            },
         })
     }
 
@@ -131,29 +130,8 @@ impl Settings {
         if self.listen == self.admin_listen && self.listen.port() != 0 {
             return Err(ConfigError::SharedPort(self.listen));
         }
-        if self.keys.is_empty() && !self.listen.ip().is_loopback() {
-            return Err(ConfigError::OpenToAll(self.listen));
-        }
-        if self.admin_key.is_none() && !self.admin_listen.ip().is_loopback() {
-            return Err(ConfigError::AdminOpenToAll(self.admin_listen));
-        }
-        check_keys(&self.keys)
+        Ok(self.server.check(self.listen, self.admin_listen)?)
     }
-}
-
-fn check_keys(keys: &[Key]) -> Result<(), ConfigError> {
-    for (index, key) in keys.iter().enumerate() {
-        let problem = match key {
-            Key { key, .. } if key.len() < 8 => Some("a key needs at least 8 characters"),
-            Key { tenant, .. } if tenant.is_empty() => Some("the tenant's name is empty"),
-            _ if keys[..index].iter().any(|other| other.key == key.key) => Some("the key is there twice"),
-            _ => None,
-        };
-        if let Some(problem) = problem {
-            return Err(ConfigError::Key { index, problem });
-        }
-    }
-    Ok(())
 }
 
 impl EngineTable {
@@ -167,6 +145,26 @@ impl EngineTable {
             ageing_ms: self.ageing_ms.unwrap_or(default.ageing_ms),
             prefix_cache: self.prefix_cache.unwrap_or(default.prefix_cache),
             max_context: self.max_context.or(default.max_context),
+        }
+    }
+}
+
+impl ServerTable {
+    fn over(self, default: ServerConfig) -> ServerConfig {
+        ServerConfig {
+            model_id: self.model_id.or(default.model_id),
+            model_aliases: self.model_aliases.unwrap_or(default.model_aliases),
+            max_body_bytes: self.max_body_bytes.unwrap_or(default.max_body_bytes),
+            max_upload_bytes: self.max_upload_bytes.unwrap_or(default.max_upload_bytes),
+            request_permits: self.request_permits.unwrap_or(default.request_permits),
+            max_connections: self.max_connections.unwrap_or(default.max_connections),
+            keep_alive_s: self.keep_alive_s.unwrap_or(default.keep_alive_s),
+            header_timeout_s: self.header_timeout_s.unwrap_or(default.header_timeout_s),
+            body_timeout_s: self.body_timeout_s.unwrap_or(default.body_timeout_s),
+            drain_s: self.drain_s.unwrap_or(default.drain_s),
+            utc_offset_minutes: self.utc_offset_minutes.unwrap_or(default.utc_offset_minutes),
+            locale: self.locale.unwrap_or(default.locale),
+            ..default
         }
     }
 }
@@ -231,8 +229,8 @@ mod tests {
 
     #[test]
     fn an_open_api_stays_on_loopback() {
-        assert!(refusal("listen = '0.0.0.0:80'", &[]).contains("[[keys]]"));
-        assert!(refusal("admin_listen = '0.0.0.0:81'", &[]).contains("admin_key"));
+        assert!(refusal("listen = '0.0.0.0:80'", &[]).contains("has no keys"));
+        assert!(refusal("admin_listen = '0.0.0.0:81'", &[]).contains("admin API has no key"));
         let keyed = "listen = '0.0.0.0:80'\n[[keys]]\nkey = 'sk-12345678'\ntenant = 'a'";
         assert!(settings(keyed, &[]).is_ok());
     }
@@ -241,6 +239,6 @@ mod tests {
     fn ports_and_keys_are_not_shared() {
         assert!(refusal("admin_listen = '127.0.0.1:8080'", &[]).contains("never shares"));
         let twice = "[[keys]]\nkey = 'sk-12345678'\ntenant = 'a'\n[[keys]]\nkey = 'sk-12345678'\ntenant = 'b'";
-        assert!(refusal(twice, &[]).contains("keys[1]"));
+        assert!(refusal(twice, &[]).contains("key number 1"));
     }
 }

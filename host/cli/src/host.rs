@@ -1,5 +1,7 @@
 //! A host, put together: model, engine, policies, server.
 
+use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -8,31 +10,102 @@ use jackfield_engine::Engine;
 use jackfield_kernels::Cpu;
 use jackfield_model::{Model, Tokenizer};
 use jackfield_policy::{HostServices, LogLevel, Registry, Runtime, RuntimeConfig};
-use jackfield_server::{ApiKey, Host, ServerConfig};
+use jackfield_server::Host;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::Failure;
-use crate::config::{Settings, Status};
+use crate::config::Settings;
 use crate::dirs::Dirs;
 use crate::model;
 
 /// Loads the model and opens the policies that were acknowledged before; nothing listens yet.
 pub(crate) fn assemble(settings: &Settings, dirs: &Dirs, keep_state: bool) -> Result<Host, Failure> {
     let path = model::locate(&settings.model, dirs).map_err(Failure::failed)?;
-    let begun = Instant::now();
-    let cpu = Cpu::new(settings.threads);
-    let model = Model::load(&path, Arc::clone(&cpu)).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
-    let services = Arc::new(ModelServices { tokenizer: Arc::clone(&model.tokenizer) });
-    let engine = Engine::start(model, &cpu, &settings.engine).map_err(Failure::usage)?;
-    tracing::info!(file = %path.display(), ms = begun.elapsed().as_millis() as u64, "model loaded");
-    let state = keep_state.then(|| settings.state.clone());
-    let runtime = Runtime::new(runtime_config(state.as_deref()), services).map_err(Failure::failed)?;
+    let engine = start_engine(settings, &path)?;
+    let services = Arc::new(ModelServices { tokenizer: Arc::clone(engine.tokenizer()) });
+    let state = keep_state.then_some(settings.state.as_path());
+    let runtime = Runtime::new(RuntimeConfig::default(), services).map_err(Failure::failed)?;
     let registry = Registry::open(runtime, state.map(|dir| dir.join("policies"))).map_err(Failure::failed)?;
     Ok(Host {
         engine,
         registry: Arc::new(registry),
         sessions: Arc::new(MemoryStore::default()),
-        config: server_config(settings),
+        config: settings.server.clone(),
     })
+}
+
+fn start_engine(settings: &Settings, path: &Path) -> Result<Engine, Failure> {
+    let begun = Instant::now();
+    let cpu = Cpu::new(settings.threads);
+    let model = Model::load(path, Arc::clone(&cpu))
+        .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
+    let engine = Engine::start(model, &cpu, &settings.engine).map_err(Failure::usage)?;
+    tracing::info!(file = %path.display(), ms = begun.elapsed().as_millis() as u64, "model loaded");
+    Ok(engine)
+}
+
+/// Listens, tells `ready` the API's address on a thread of its own, and serves until SIGTERM or Ctrl-C.
+pub(crate) fn serve(
+    host: Host,
+    settings: &Settings,
+    ready: impl FnOnce(SocketAddr) + Send + 'static,
+) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::failed)?;
+    let outcome = runtime.block_on(async {
+        let api = bind(settings.listen).await?;
+        let admin = bind(settings.admin_listen).await?;
+        let address = api.local_addr().map_err(Failure::failed)?;
+        let admin_address = admin.local_addr().map_err(Failure::failed)?;
+        tracing::info!(api = %address, admin = %admin_address, "listening");
+        let stop = stop_signal()?;
+        std::thread::spawn(move || ready(address));
+        jackfield_server::serve(host, api, admin, stop).await.map_err(Failure::failed)
+    });
+    runtime.shutdown_background();
+    outcome
+}
+
+async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
+    TcpListener::bind(address).await.map_err(|error| {
+        Failure::failed(format!("cannot listen on {address}: {error}; is something else there? choose another with --listen or --admin-listen"))
+    })
+}
+
+/// Completes on SIGTERM or Ctrl-C; a second one ends the process at once.
+fn stop_signal() -> Result<impl Future<Output = ()> + Send + 'static, Failure> {
+    let mut terminate = signal(SignalKind::terminate()).map_err(Failure::failed)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::failed)?;
+    Ok(async move {
+        tokio::select! { _ = terminate.recv() => (), _ = interrupt.recv() => () }
+        tracing::info!("draining; the same signal again ends at once");
+        tokio::spawn(async move {
+            tokio::select! { _ = terminate.recv() => (), _ = interrupt.recv() => () }
+            std::process::exit(1);
+        });
+    })
+}
+
+/// What policies may ask of the model.
+struct ModelServices {
+    tokenizer: Arc<Tokenizer>,
+}
+
+impl HostServices for ModelServices {
+    fn count_tokens(&self, text: &str) -> u32 {
+        self.tokenizer.encode(text).map_or(0, |tokens| tokens.len() as u32)
+    }
+
+    fn token_boundaries(&self, text: &str) -> Vec<u32> {
+        self.tokenizer.boundaries(text)
+    }
+
+    fn log(&self, policy: &str, level: LogLevel, text: &str) {
+        match level {
+            LogLevel::Debug => tracing::debug!(policy, "{text}"),
+            LogLevel::Info => tracing::info!(policy, "{text}"),
+            LogLevel::Warn => tracing::warn!(policy, "{text}"),
+            LogLevel::Error => tracing::error!(policy, "{text}"),
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! What an operator may set of the engine, checked once.
 
-use jackfield_model::ModelConfig;
+use jackfield_model::{Model, ModelConfig};
 use jackfield_scheduler as scheduler;
 
 /// Sizes and limits of one engine.
@@ -44,16 +44,10 @@ impl Default for EngineConfig {
 /// A configuration that cannot serve this model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// A size that must not be zero is.
-    #[error("`{field}` is 0; it must be at least 1")]
-    Zero {
-        /// The field's name.
-        field: &'static str,
-    },
     /// The memory given to KV holds no useful number of blocks.
     #[error(
         "`kv_bytes` is {kv_bytes}, which holds {blocks} blocks of {block_size} tokens ({block_bytes} bytes each); \
-         give at least {} bytes", 2 * block_bytes
+         give at least {} bytes", block_bytes.saturating_mul(2)
     )]
     TooFewBlocks {
         /// What was given.
@@ -72,17 +66,11 @@ pub enum ConfigError {
 
 impl EngineConfig {
     /// Blocks that fit, and the scheduler's share of the configuration.
-    pub(crate) fn plan_for(&self, model: &ModelConfig) -> Result<scheduler::Config, ConfigError> {
-        for (field, value) in [
-            ("block_size", self.block_size),
-            ("max_step_tokens", self.max_step_tokens),
-            ("max_running", self.max_running),
-        ] {
-            if value == 0 {
-                return Err(ConfigError::Zero { field });
-            }
+    pub(crate) fn plan_for(&self, model: &Model) -> Result<scheduler::Config, ConfigError> {
+        if self.block_size == 0 {
+            return Err(scheduler::ConfigError::Zero("block_size").into());
         }
-        let block_bytes = kv_block_bytes(model, self.block_size);
+        let block_bytes = model.kv_shape(1, self.block_size).block_bytes().unwrap_or(usize::MAX);
         let blocks = self.kv_bytes / block_bytes;
         if blocks < 2 {
             return Err(ConfigError::TooFewBlocks {
@@ -98,7 +86,7 @@ impl EngineConfig {
             max_step_tokens: self.max_step_tokens,
             max_running: self.max_running,
             max_waiting: self.max_in_flight(),
-            max_context: self.context(model),
+            max_context: self.context(&model.config),
             ageing_ms: self.ageing_ms,
             prefix_cache: self.prefix_cache,
         })
@@ -113,9 +101,4 @@ impl EngineConfig {
     pub(crate) fn context(&self, model: &ModelConfig) -> usize {
         self.max_context.unwrap_or(usize::MAX).min(model.context)
     }
-}
-
-/// Bytes of one block: K and V, every layer, two bytes a value.
-fn kv_block_bytes(model: &ModelConfig, block_size: usize) -> usize {
-    2 * 2 * model.layers * model.kv_heads * model.head_dim * block_size
 }

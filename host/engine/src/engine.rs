@@ -91,7 +91,7 @@ pub enum SubmitError {
 impl Engine {
     /// Starts the engine thread with its KV cache.
     pub fn start(model: Model, cpu: &Cpu, config: &EngineConfig) -> Result<Engine, StartError> {
-        let plan = config.plan_for(&model.config)?;
+        let plan = config.plan_for(&model)?;
         let shape = model.kv_shape(plan.blocks, plan.block_size);
         let kv = KvArena::new(shape).map_err(StartError::Kv)?;
         let model = Arc::new(model);
@@ -112,7 +112,7 @@ impl Engine {
         );
         let shared = Arc::new(Shared::new(Scheduler::new(plan).map_err(ConfigError::from)?, config));
         let (inbox, commands) = mpsc::channel();
-        let runner = ModelRunner::new(Arc::clone(&model), kv);
+        let runner = ModelRunner::new(Arc::clone(&model), kv, config.max_step_tokens);
         let worker = Worker::new(Arc::clone(&model), Arc::clone(&shared), commands, runner);
         std::thread::Builder::new().name("engine".into()).spawn(move || worker.run())?;
         Ok(Engine { model, info: Arc::new(info), shared, inbox })

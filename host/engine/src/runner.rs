@@ -25,8 +25,9 @@ struct Inputs {
 }
 
 impl ModelRunner {
-    pub(crate) fn new(model: Arc<Model>, kv: KvArena) -> Self {
-        let scratch = Scratch::default();
+    /// `rows` is the largest step.
+    pub(crate) fn new(model: Arc<Model>, kv: KvArena, rows: usize) -> Self {
+        let scratch = Scratch::new(&model, rows);
         ModelRunner { model, kv, scratch, inputs: Inputs::default(), logits: Vec::new() }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvError, TryRecvError};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use jackfield_model::Model;
@@ -97,7 +97,7 @@ impl Worker {
     fn serve(&mut self) -> Result<(), EngineFault> {
         while self.drain_inbox().is_ok() {
             let plan = self.shared.scheduler().schedule(self.now());
-            if !plan.work.is_empty() {
+            if !plan.is_empty() {
                 self.step(&plan)?;
             }
         }
@@ -201,7 +201,7 @@ impl Worker {
                     writer.answer.deliver();
                 }
             }
-            Event::Finished { sequence, reason } => {
+            Event::Finished { sequence, reason, .. } => {
                 if let Some(mut writer) = self.sequences.remove(&sequence) {
                     writer.answer.finish(match reason {
                         FinishReason::Stop => Finish::Stop,

@@ -2,4 +2,6 @@
 
 pub mod generate;
 pub mod gguf_writer;
+pub mod host;
+pub mod http;
 pub mod tiny_model;

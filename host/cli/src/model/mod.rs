@@ -2,6 +2,7 @@
 
 mod catalogue;
 mod download;
+mod inspect;
 mod reference;
 
 use std::path::{Path, PathBuf};
@@ -9,7 +10,20 @@ use std::path::{Path, PathBuf};
 pub(crate) use catalogue::DEFAULT_MODEL;
 pub(crate) use reference::ModelRef;
 
+use crate::Failure;
+use crate::args::ModelCommand;
 use crate::dirs::Dirs;
+
+pub(crate) fn run(command: &ModelCommand, dirs: &Dirs) -> Result<(), Failure> {
+    let (ModelCommand::Pull { reference } | ModelCommand::Inspect { reference }) = command;
+    let reference = ModelRef::parse(reference).map_err(Failure::usage)?;
+    let path = locate(&reference, dirs).map_err(Failure::failed)?;
+    match command {
+        ModelCommand::Pull { .. } => println!("{}", path.display()),
+        ModelCommand::Inspect { .. } => inspect::print(&path)?,
+    }
+    Ok(())
+}
 
 /// A model could not be had.
 #[derive(Debug, thiserror::Error)]
