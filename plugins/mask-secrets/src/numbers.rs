@@ -50,10 +50,11 @@ pub(crate) fn secrets(run: &Run, wanted: Wanted) -> Vec<Found> {
 const MOST_DIGITS: usize = 19;
 
 fn secret_at(run: &Run, from: usize, wanted: Wanted) -> Option<(Found, usize)> {
-    if from == 0 && run.plus.is_some() && wanted.international {
-        if let Some(found) = international(run) {
-            return Some(found);
-        }
+    if from == 0
+        && wanted.international
+        && let Some(found) = international(run)
+    {
+        return Some(found);
     }
     let groups = &run.groups[from..];
     let mut total = 0;
@@ -139,7 +140,7 @@ fn is_date_of_birth(digits: &[u8]) -> bool {
     let number =
         |range: Range<usize>| digits[range].iter().fold(0u32, |sum, digit| sum * 10 + u32::from(*digit));
     let (year, month, day) = (number(0..4), number(4..6), number(6..8));
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let days = match month {
         4 | 6 | 9 | 11 => 30,
         2 => 28 + u32::from(leap),
@@ -175,7 +176,7 @@ fn luhn(digits: &[u8]) -> bool {
             (_, digit) => digit * 2,
         })
         .sum();
-    sum % 10 == 0
+    sum.is_multiple_of(10)
 }
 
 /// First and last prefix of four digits, and the lengths in which its cards are issued.
