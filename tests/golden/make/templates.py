@@ -101,4 +101,5 @@ def main():
     (folder / "expected.json").write_bytes(text.encode("utf-8"))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -190,4 +190,5 @@ def main():
     out.write_bytes(("\n".join(lines) + "\n").encode("utf-8"))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -22,4 +22,5 @@ def main():
     out.write_bytes("".join(llama.dump(line) + "\n" for line in lines).encode("utf-8"))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -127,4 +127,5 @@ def main():
     print(len(spm["tokens"]), len(bpe["tokens"]), len(bpe["merges"]), shown)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,187 @@
+//! The forward pass against llama.cpp: see golden/README.md.
+
+#[path = "golden/runner.rs"]
+mod runner;
+#[path = "golden/support.rs"]
+#[allow(dead_code, reason = "each test binary uses its part")]
+mod support;
+#[path = "golden/tiny.rs"]
+mod tiny;
+
+use std::sync::OnceLock;
+
+use jackfield_model::{ChatMessage, Gguf, Model, RenderOptions};
+use runner::{Runner, argmax, cpu};
+use serde::Deserialize;
+
+/// A step where llama.cpp's two largest logits are closer than this has no right answer: its own configurations part
+/// at gaps up to 0.NOISE, and rounding activations to 8 bits alone moves gaps by up to 0.NOISE (golden/README.md).
+const NEAR_TIE: f32 = 0.5;
+/// How far the largest logits of the first step may be from llama.cpp's, which are themselves that far from those
+/// of unrounded activations.
+const LOGIT_TOLERANCE: f32 = 0.6;
+/// Steps that may part at a near-tie, of all.
+const PARTED_AT_MOST: f32 = 0.05;
+/// Prompts up to this length also run free, all in one batch.
+const SHORT: usize = 400;
+
+#[derive(Deserialize)]
+struct Reference {
+    meta: Meta,
+    cases: Vec<Case>,
+}
+
+#[derive(Deserialize)]
+struct Meta {
+    file_sha256: String,
+    steps: usize,
+}
+
+#[derive(Deserialize)]
+struct Case {
+    name: String,
+    messages: Option<Vec<Message>>,
+    text: Option<String>,
+    prompt: Vec<u32>,
+    tokens: Vec<u32>,
+    seconds: Vec<u32>,
+    gaps: Vec<f32>,
+    top5: Vec<(u32, f32)>,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    role: String,
+    content: String,
+}
+
+#[test]
+fn prompts_become_the_tokens_that_llama_cpp_was_fed() {
+    let model = model();
+    for case in &reference().cases {
+        let ids = match (&case.messages, &case.text) {
+            (Some(messages), None) => {
+                let messages: Vec<_> = messages.iter().map(|it| ChatMessage::new(&it.role, &it.content)).collect();
+                let options = RenderOptions { add_generation_prompt: true, ..RenderOptions::default() };
+                let rendered = model.template.render(&messages, &options).expect("the template takes it");
+                model.tokenizer.encode_prompt(&rendered)
+            }
+            (None, Some(text)) => model.tokenizer.encode_completion(text),
+            _ => panic!("{}: a case is a chat or a text", case.name),
+        };
+        assert_eq!(ids.expect("it can be tokenised"), case.prompt, "{}", case.name);
+    }
+}
+
+/// The reference's own tokens are fed, so that every one of its steps is compared, whatever came before.
+#[test]
+fn each_step_chooses_what_llama_cpp_chose() {
+    let (model, reference) = (model(), reference());
+    let mut runner = Runner::new(model, longest(reference));
+    let (mut steps, mut parted, mut furthest) = (0, 0, 0.0_f32);
+    for case in &reference.cases {
+        runner.clear();
+        let forced = &case.tokens[..reference.meta.steps - 1];
+        let mut sequence = runner.sequence(case.prompt.len() + forced.len());
+        let mut logits = runner.feed(&mut sequence, &case.prompt, 1);
+        furthest = furthest.max(distance(&logits, case));
+        logits.extend(runner.feed(&mut sequence, forced, forced.len()));
+        for (step, row) in logits.chunks(model.config.vocab).enumerate() {
+            steps += 1;
+            parted += usize::from(!agrees(case, step, argmax(row)));
+        }
+    }
+    println!("{parted} of {steps} steps parted at a near-tie; the first step's logits are within {furthest:.3}");
+    assert_eq!(steps, reference.cases.len() * 64);
+    assert!(parted as f32 <= PARTED_AT_MOST * steps as f32, "{parted} of {steps} steps parted");
+}
+
+/// Every short prompt decodes by itself, all of them in one batch, until its first near-tie that fell the other way.
+#[test]
+fn a_batch_decodes_what_llama_cpp_decoded_alone() {
+    let (model, reference) = (model(), reference());
+    let cases: Vec<&Case> = reference.cases.iter().filter(|case| case.prompt.len() <= SHORT).collect();
+    assert!(cases.len() >= 20);
+    let positions = |case: &Case| case.prompt.len() + reference.meta.steps;
+    let mut runner = Runner::new(model, cases.iter().map(|case| positions(case).next_multiple_of(16)).sum());
+    let mut sequences = Vec::new();
+    let mut next = Vec::new();
+    for case in &cases {
+        let mut sequence = runner.sequence(positions(case));
+        next.push(argmax(&runner.feed(&mut sequence, &case.prompt, 1)));
+        sequences.push(sequence);
+    }
+    let mut alike = vec![reference.meta.steps; cases.len()];
+    for step in 0..reference.meta.steps {
+        for (i, case) in cases.iter().enumerate() {
+            if step < alike[i] && !agrees(case, step, next[i]) {
+                alike[i] = step;
+            }
+        }
+        let logits = runner.decode(&mut sequences, &next);
+        next = logits.chunks(model.config.vocab).map(argmax).collect();
+    }
+    let whole = alike.iter().filter(|&&it| it == reference.meta.steps).count();
+    println!("{whole} of {} continuations are llama.cpp's to the end: {alike:?}", cases.len());
+    assert!(2 * whole >= cases.len(), "only {whole} of {} continuations are the same", cases.len());
+}
+
+/// Every architecture and quantisation, on files that a rule makes: see golden/make/tiny.py.
+#[test]
+fn tiny_models_of_every_kind_give_the_logits_of_llama_cpp() {
+    let reference: tiny::Reference = serde_json::from_str(&support::read("tiny.json")).expect("it has this shape");
+    let prompt = tiny::prompt();
+    assert_eq!(reference.meta.prompt, prompt);
+    let mut wrong = Vec::new();
+    for case in &reference.cases {
+        let gguf = Gguf::from_bytes(case.file()).expect("the file is well formed");
+        let model = Model::from_gguf(gguf, cpu()).unwrap_or_else(|error| panic!("{}: {error}", case.label()));
+        let mut runner = Runner::new(&model, prompt.len());
+        let mut sequence = runner.sequence(prompt.len());
+        let logits = runner.feed(&mut sequence, &prompt, prompt.len());
+        let error = case.error(&logits, &reference.meta.kept);
+        println!("{:20} llama.cpp itself {:.4}, ours {error:.4}, allowed {:.4}", case.label(), case.noise, case.tolerance());
+        if error.is_nan() || error > case.tolerance() {
+            wrong.push(format!("{}: {error:.4} of the spread, {:.4} allowed", case.label(), case.tolerance()));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), reference.cases.len(), wrong.join("\n"));
+}
+
+/// Whether our choice is the reference's; if it is not, this must be a near-tie and ours its second.
+fn agrees(case: &Case, step: usize, ours: u32) -> bool {
+    if ours == case.tokens[step] {
+        return true;
+    }
+    let (gap, second) = (case.gaps[step], case.seconds[step]);
+    println!("{}, step {step}: ours {ours}, llama.cpp's {}, gap {gap}", case.name, case.tokens[step]);
+    assert!(gap < NEAR_TIE, "{}, step {step}: a gap of {gap} is no near-tie", case.name);
+    assert_eq!(ours, second, "{}, step {step}: neither the first nor the second", case.name);
+    false
+}
+
+/// The largest distance of our logits from the reference's five largest.
+fn distance(logits: &[f32], case: &Case) -> f32 {
+    let furthest = case.top5.iter().map(|&(id, wanted)| (logits[id as usize] - wanted).abs()).fold(0.0, f32::max);
+    assert!(furthest <= LOGIT_TOLERANCE, "{}: a logit of the first step is {furthest} away", case.name);
+    furthest
+}
+
+fn longest(reference: &Reference) -> usize {
+    reference.cases.iter().map(|case| case.prompt.len() + reference.meta.steps).max().unwrap_or(0)
+}
+
+fn reference() -> &'static Reference {
+    static REFERENCE: OnceLock<Reference> = OnceLock::new();
+    REFERENCE.get_or_init(|| {
+        let it: Reference = serde_json::from_str(&support::read("greedy.json")).expect("it has this shape");
+        assert_eq!(it.meta.file_sha256, support::MODEL_SHA256);
+        assert!(it.cases.len() >= 24);
+        it
+    })
+}
+
+fn model() -> &'static Model {
+    static MODEL: OnceLock<Model> = OnceLock::new();
+    MODEL.get_or_init(|| Model::load(&support::model_file(), cpu()).expect("the default model loads"))
+}
