@@ -107,11 +107,9 @@ impl World {
         assert!(plan.tokens() <= self.config.max_step_tokens, "over the budget: {plan}");
         let sampling: BTreeSet<_> = plan.sampling().collect();
         assert_eq!(sampling.len(), plan.sampling().count(), "somebody samples twice: {plan}");
-        for starved in
-            self.decoding.iter().filter(|id| !sampling.contains(id) && !plan.preempted.contains(id))
-        {
-            panic!("{starved} decodes and is left out: {plan}");
-        }
+        let mut decoding = self.decoding.iter();
+        let starved = decoding.find(|id| !sampling.contains(id) && !plan.preempted.contains(id));
+        assert_eq!(starved, None, "decodes and is left out: {plan}");
         let ranked = self.requests.values().flat_map(|watched| watched.open().map(|id| (watched.due, id)));
         if let Some((_, first)) = ranked.min() {
             assert!(!plan.preempted.contains(&first), "the first in rank gave way: {plan}");
