@@ -134,7 +134,7 @@ fn count(rest: &mut Rest<'_>) -> Option<(usize, usize)> {
             }
             let (least, most) = inner.split_once(',').unwrap_or((&inner, &inner));
             let (least, most) = (least.trim().parse().ok()?, most.trim().parse().ok()?);
-            (least <= most && most >= 1 && most <= MAX_PLACES).then_some((least, most))
+            (least <= most && (1..=MAX_PLACES).contains(&most)).then_some((least, most))
         }
         _ => Some((1, 1)),
     }

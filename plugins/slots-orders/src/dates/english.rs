@@ -157,7 +157,7 @@ fn away(mut words: Words<'_, '_>, calendar: Calendar) -> Option<Hit> {
         return None;
     }
     let unit = Unit::of(&words.next()?)?;
-    Hit::sure(words.at, unit.from_today(i64::from(count), calendar))
+    Hit::sure(words.at, unit.counted(i64::from(count), calendar))
 }
 
 /// 3 days ago, a week ago, two months from now; 5 March, 5th of March.
@@ -185,7 +185,7 @@ fn counted(text: &Text<'_>, at: usize, calendar: Calendar) -> Option<Hit> {
         },
         _ => return None,
     };
-    Hit::sure(words.at, unit.from_today(sign * i64::from(count), calendar))
+    Hit::sure(words.at, unit.counted(sign * i64::from(count), calendar))
 }
 
 fn count_of(word: &str) -> Option<u32> {
@@ -217,7 +217,7 @@ impl Unit {
         })
     }
 
-    fn from_today(self, count: i64, calendar: Calendar) -> Option<When> {
+    fn counted(self, count: i64, calendar: Calendar) -> Option<When> {
         match self {
             Unit::Days(days) => calendar.in_days(count * days),
             Unit::Months(months) => calendar.in_months(count * months),
