@@ -29,10 +29,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/tokenize", post(tokenize))
         .route("/detokenize", post(detokenize))
         .layer(from_fn_with_state(Arc::clone(&app), guard::draining));
-    let router = work
-        .route("/v1/models", get(models))
-        .route("/v1/models/{*id}", get(model))
-        .merge(health());
+    let router = work.route("/v1/models", get(models)).route("/v1/models/{*id}", get(model)).merge(health());
     finish(router, app)
 }
 
@@ -210,16 +207,14 @@ async fn live() -> Json<Value> {
 }
 
 async fn ready(State(app): State<Arc<App>>) -> Response {
-    let (status, word) = match (app.is_draining(), app.engine.is_ready()) {
-        (false, true) => (StatusCode::OK, "ok"),
-        (true, _) => (StatusCode::SERVICE_UNAVAILABLE, "draining"),
-        (false, false) => (StatusCode::SERVICE_UNAVAILABLE, "engine_down"),
-    };
+    let word = app.readiness();
+    let status = if word == "ok" { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     (status, Json(json!({"status": word}))).into_response()
 }
 
 async fn metrics(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
-    let text = app.metrics.render().map_err(|error| ApiError::internal("internal_error", error.to_string()))?;
+    let text =
+        app.metrics.render().map_err(|error| ApiError::internal("internal_error", error.to_string()))?;
     let kind = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
     Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
 }

@@ -125,9 +125,14 @@ impl App {
         self.draining.load(Ordering::Acquire)
     }
 
-    /// Whether new turns are taken.
-    pub(crate) fn is_ready(&self) -> bool {
-        !self.is_draining() && self.engine.is_ready()
+    /// `ok` while new turns are taken; otherwise what is in the way.
+    pub(crate) fn readiness(&self) -> &'static str {
+        match () {
+            () if self.is_draining() => "draining",
+            () if !self.engine.is_ready() => "engine_down",
+            () if !self.registry.is_healthy() => "policies_down",
+            () => "ok",
+        }
     }
 
     /// Sends new turns away and waits for the running ones, for so long.
@@ -218,8 +223,16 @@ fn reader(
                 ("kv_blocks_used", "KV blocks that sequences hold", s.used_blocks as f64),
                 ("kv_blocks_free", "KV blocks that no sequence holds", s.free_blocks as f64),
                 ("kv_blocks_cached", "Free KV blocks that hold a cached prefix", s.cached_blocks as f64),
-                ("turns_in_progress", "Turns that hold a place", (all_permits - permits.available_permits()) as f64),
-                ("policy_generation", "The generation of policies in force", registry.current().generation as f64),
+                (
+                    "turns_in_progress",
+                    "Turns that hold a place",
+                    (all_permits - permits.available_permits()) as f64,
+                ),
+                (
+                    "policy_generation",
+                    "The generation of policies in force",
+                    registry.current().generation() as f64,
+                ),
                 ("ready", "1 while the engine runs", f64::from(u8::from(engine.is_ready()))),
             ],
             counters: vec![

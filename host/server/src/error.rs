@@ -25,7 +25,12 @@ pub struct ApiError {
 
 impl ApiError {
     /// An error without field or retry hint.
-    pub fn new(status: StatusCode, kind: &'static str, code: &'static str, message: impl Into<String>) -> Self {
+    pub fn new(
+        status: StatusCode,
+        kind: &'static str,
+        code: &'static str,
+        message: impl Into<String>,
+    ) -> Self {
         ApiError { status, kind, code, param: None, message: message.into(), retry_after_s: None }
     }
 
@@ -49,11 +54,17 @@ impl ApiError {
     /// 404 for a model that is not served.
     pub fn unknown_model(wanted: &str, served: &str) -> Self {
         let message = format!("The model `{}` does not exist here; `{served}` does", shorten(wanted));
-        ApiError::new(StatusCode::NOT_FOUND, "invalid_request_error", "model_not_found", message).with_param("model")
+        ApiError::new(StatusCode::NOT_FOUND, "invalid_request_error", "model_not_found", message)
+            .with_param("model")
     }
 
     /// 400 for a prompt and an answer that do not fit the context.
-    pub fn context_overflow(prompt_tokens: usize, wanted: usize, context: usize, param: &'static str) -> Self {
+    pub fn context_overflow(
+        prompt_tokens: usize,
+        wanted: usize,
+        context: usize,
+        param: &'static str,
+    ) -> Self {
         let message = format!(
             "This model's context is {context} tokens; you asked for {} ({prompt_tokens} in the prompt, {wanted} for \
              the answer). Shorten the prompt or the answer.",
@@ -65,7 +76,8 @@ impl ApiError {
     /// 429: as much is running or waiting as may.
     pub fn overloaded(what: &str) -> Self {
         let status = StatusCode::TOO_MANY_REQUESTS;
-        ApiError::new(status, "rate_limit_error", "overloaded", format!("{what}; try again shortly")).with_retry(1)
+        ApiError::new(status, "rate_limit_error", "overloaded", format!("{what}; try again shortly"))
+            .with_retry(1)
     }
 
     /// 503: the server is going away or cannot run anything.

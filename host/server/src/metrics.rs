@@ -67,9 +67,17 @@ impl Metrics {
     fn register(&mut self) {
         let to = &mut self.registry;
         to.register("http_requests", "Answers by route and status", self.requests.clone());
-        to.register("http_request_seconds", "Time to an answer's head, by route", self.request_seconds.clone());
+        to.register(
+            "http_request_seconds",
+            "Time to an answer's head, by route",
+            self.request_seconds.clone(),
+        );
         to.register("ttft_seconds", "Time from a request to its first text", self.ttft_seconds.clone());
-        to.register("itl_seconds", "Time between two deliveries of text of one answer", self.itl_seconds.clone());
+        to.register(
+            "itl_seconds",
+            "Time between two deliveries of text of one answer",
+            self.itl_seconds.clone(),
+        );
         to.register("prompt_tokens", "Prompt tokens of finished turns", self.prompt_tokens.clone());
         to.register("completion_tokens", "Sampled tokens of finished turns", self.completion_tokens.clone());
         to.register("cached_tokens", "Prompt tokens found in the prefix cache", self.cached_tokens.clone());
@@ -78,7 +86,11 @@ impl Metrics {
         to.register("policy_calls", "Calls by policy", self.policy_calls.clone());
         to.register("policy_faults", "Faults by policy and kind", self.policy_faults.clone());
         to.register("policy_call_seconds", "Time in a policy's call", self.policy_seconds.clone());
-        to.register("policy_answers", "Turns answered or refused without the model", self.answered_by_policy.clone());
+        to.register(
+            "policy_answers",
+            "Turns answered or refused without the model",
+            self.answered_by_policy.clone(),
+        );
         to.register("policy_swaps", "Changes asked for, by kind and outcome", self.swaps.clone());
     }
 

@@ -194,10 +194,12 @@ mod tests {
         let whole = body(whole(&head(), 2, stream::iter(good())).await.unwrap()).await;
         let whole: Value = serde_json::from_str(&whole).unwrap();
         for index in 0..2 {
-            let of_choice = chunks.iter().flat_map(|c| c["choices"].as_array().unwrap()).filter(|c| c["index"] == index);
+            let of_choice =
+                chunks.iter().flat_map(|c| c["choices"].as_array().unwrap()).filter(|c| c["index"] == index);
             let text: String = of_choice.clone().filter_map(|c| c["delta"]["content"].as_str()).collect();
             assert_eq!(whole["choices"][index]["message"]["content"], text);
-            let reasons: Vec<_> = of_choice.map(|c| &c["finish_reason"]).filter(|reason| !reason.is_null()).collect();
+            let reasons: Vec<_> =
+                of_choice.map(|c| &c["finish_reason"]).filter(|reason| !reason.is_null()).collect();
             assert_eq!(reasons, [&whole["choices"][index]["finish_reason"]]);
         }
         assert_eq!(chunks[0]["choices"][0]["delta"]["role"], "assistant");

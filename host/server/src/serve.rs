@@ -64,7 +64,7 @@ pub async fn serve(
 
 /// What both listeners have in common.
 struct Doors {
-    graceful: GracefulShutdown,
+    graceful: Arc<GracefulShutdown>,
     stop: watch::Sender<bool>,
     header_timeout: Duration,
 }
@@ -72,7 +72,7 @@ struct Doors {
 impl Doors {
     fn new(app: &App) -> Self {
         let header_timeout = Duration::from_secs(app.config.header_timeout_s.max(1));
-        Doors { graceful: GracefulShutdown::new(), stop: watch::Sender::new(false), header_timeout }
+        Doors { graceful: Arc::default(), stop: watch::Sender::new(false), header_timeout }
     }
 
     fn open(&self, listener: TcpListener, router: Router, connections: usize) -> JoinHandle<()> {
@@ -80,7 +80,7 @@ impl Doors {
             router,
             places: Arc::new(Semaphore::new(connections.min(Semaphore::MAX_PERMITS))),
             header_timeout: self.header_timeout,
-            watcher: self.graceful.watcher(),
+            graceful: Arc::clone(&self.graceful),
             stop: self.stop.subscribe(),
         };
         tokio::spawn(accept(listener, listening))
@@ -92,6 +92,9 @@ impl Doors {
             // An accept loop that panicked has nothing left to stop.
             let _ = task.await;
         }
-        let _ = tokio::time::timeout(CLOSING_TIME, self.graceful.shutdown()).await;
+        // Both loops have ended and given their handles back.
+        if let Some(graceful) = Arc::into_inner(self.graceful) {
+            let _ = tokio::time::timeout(CLOSING_TIME, graceful.shutdown()).await;
+        }
     }
 }

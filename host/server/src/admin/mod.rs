@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, patch, post, put};
 use axum::{Json, body::Body};
-use jackfield_policy::{Applied, Refusal, Registry};
+use jackfield_policy::{Applied, Refusal, Registry, Upload};
 use serde_json::{Value, json};
 
 use crate::api;
@@ -34,7 +34,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
 async fn list(State(app): State<Arc<App>>, headers: HeaderMap) -> Result<Json<Value>, ApiError> {
     app.admin(&headers)?;
     let policies: Vec<Value> = app.registry.policies().iter().map(view::policy).collect();
-    Ok(Json(json!({"generation": app.registry.current().generation, "policies": policies})))
+    Ok(Json(json!({"generation": app.registry.current().generation(), "policies": policies})))
 }
 
 async fn show(
@@ -49,7 +49,7 @@ async fn show(
 async fn generations(State(app): State<Arc<App>>, headers: HeaderMap) -> Result<Json<Value>, ApiError> {
     app.admin(&headers)?;
     let generations: Vec<Value> = app.registry.generations().iter().map(view::generation).collect();
-    Ok(Json(json!({"current": app.registry.current().generation, "generations": generations})))
+    Ok(Json(json!({"current": app.registry.current().generation(), "generations": generations})))
 }
 
 /// The bytes of a component alone replace the code of a policy in force; a form brings the rest, too.
@@ -63,7 +63,7 @@ async fn replace(
     let body = body::read(&parts.headers, body, app.upload_limits()).await?;
     let sent = upload::Sent::read(&parts.headers, body).await?;
     change(&app, "put", move |registry| {
-        let upload = sent.over(&name, registry.upload(&name))?;
+        let upload = sent.over(&name, in_force(registry, &name))?;
         registry.put(upload).map_err(refusal)
     })
     .await
@@ -108,7 +108,6 @@ async fn change(
     apply: impl FnOnce(&Registry) -> Result<Applied, ApiError> + Send + 'static,
 ) -> Result<Response, ApiError> {
     let registry = Arc::clone(&app.registry);
-    let started = tokio::time::Instant::now();
     let applied = api::blocking(move || apply(&registry)).await;
     let outcome = match &applied {
         Ok(applied) if applied.changed => "applied",
@@ -116,11 +115,21 @@ async fn change(
         Err(_) => "refused",
     };
     app.metrics.swapped(what, outcome);
-    let applied = applied.inspect_err(|error| tracing::warn!(what, %error, "a change of policies was refused"))?;
-    let millis = started.elapsed().as_secs_f64() * 1000.0;
-    tracing::info!(what, outcome, generation = applied.generation, millis, "policies");
-    let body = json!({"generation": applied.generation, "changed": applied.changed, "millis": millis});
-    Ok((StatusCode::OK, Json(body)).into_response())
+    let applied =
+        applied.inspect_err(|error| tracing::warn!(what, %error, "a change of policies was refused"))?;
+    Ok(Json(applied).into_response())
+}
+
+/// What an upload of bytes alone is put over. Its recorded cases belong to the bytes, and are not kept.
+fn in_force(registry: &Registry, name: &str) -> Option<Upload> {
+    let patch = registry.current();
+    let policy = patch.get(name)?;
+    Some(Upload {
+        manifest: policy.manifest().clone(),
+        component: Arc::clone(policy.component()),
+        config: policy.config().clone(),
+        cases: Vec::new(),
+    })
 }
 
 fn find(registry: &Registry, name: &str) -> Result<Value, ApiError> {
@@ -131,7 +140,8 @@ fn find(registry: &Registry, name: &str) -> Result<Value, ApiError> {
 
 fn unknown(name: &str) -> ApiError {
     let message = format!("There is no policy `{}`", crate::error::shorten(name));
-    ApiError::new(StatusCode::NOT_FOUND, "invalid_request_error", "policy_not_found", message).with_param("name")
+    ApiError::new(StatusCode::NOT_FOUND, "invalid_request_error", "policy_not_found", message)
+        .with_param("name")
 }
 
 /// A change that was refused as a whole. What is in force stays in force.

@@ -40,7 +40,8 @@ impl Sent {
     }
 
     async fn form(headers: &HeaderMap, body: Bytes) -> Result<Sent, ApiError> {
-        let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let kind =
+            headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let boundary = multer::parse_boundary(kind).map_err(|error| bad("form", error))?;
         let whole = stream::iter([Ok::<_, Infallible>(body)]);
         let mut form = multer::Multipart::new(whole, boundary);
@@ -72,8 +73,10 @@ impl Sent {
     /// The whole upload for the policy `name`: what was sent, over what is in force.
     pub(super) fn over(self, name: &str, in_force: Option<Upload>) -> Result<Upload, ApiError> {
         let missing = |part: &str| {
-            let message = format!("There is no policy `{}` yet: send its {part}, too", crate::error::shorten(name));
-            ApiError::new(StatusCode::NOT_FOUND, "invalid_request_error", "policy_not_found", message).with_param(part)
+            let message =
+                format!("There is no policy `{}` yet: send its {part}, too", crate::error::shorten(name));
+            ApiError::new(StatusCode::NOT_FOUND, "invalid_request_error", "policy_not_found", message)
+                .with_param(part)
         };
         let upload = match in_force {
             Some(upload) => Upload {
@@ -83,7 +86,10 @@ impl Sent {
                 cases: self.cases.unwrap_or(upload.cases),
             },
             None => Upload {
-                component: self.component.map(|bytes| Arc::from(&bytes[..])).ok_or_else(|| missing("component"))?,
+                component: self
+                    .component
+                    .map(|bytes| Arc::from(&bytes[..]))
+                    .ok_or_else(|| missing("component"))?,
                 manifest: self.manifest.ok_or_else(|| missing("manifest"))?,
                 config: self.config.unwrap_or_else(|| Value::Object(Default::default())),
                 cases: self.cases.unwrap_or_default(),
@@ -148,12 +154,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_form_brings_everything() {
-        let sent = upload(&[
+        let parts = [
             ("component", "p.wasm", "\0asm"),
             ("manifest", "policy.toml", MANIFEST),
             ("config", "rules.json", r#"{"a": [1]}"#),
-        ]);
-        let upload = sent.await.unwrap();
+        ];
+        let upload = upload(&parts).await.unwrap();
         assert_eq!((&upload.component[..], upload.manifest.name.as_str()), (&b"\0asm"[..], "p"));
         assert_eq!(upload.config, serde_json::json!({"a": [1]}));
     }
@@ -161,14 +167,15 @@ mod tests {
     #[tokio::test]
     async fn toml_is_known_by_its_name_or_its_look() {
         for file in ["rules.toml", ""] {
-            let sent = upload(&[("component", "", "x"), ("manifest", "", MANIFEST), ("config", file, "a = [1]\n")]);
-            assert_eq!(sent.await.unwrap().config, serde_json::json!({"a": [1]}));
+            let parts = [("component", "", "x"), ("manifest", "", MANIFEST), ("config", file, "a = [1]\n")];
+            assert_eq!(upload(&parts).await.unwrap().config, serde_json::json!({"a": [1]}));
         }
     }
 
     #[tokio::test]
     async fn what_is_wrong_is_named() {
-        let part = |parts: &'static [(&str, &str, &str)]| async move { upload(parts).await.unwrap_err().param };
+        let part =
+            |parts: &'static [(&str, &str, &str)]| async move { upload(parts).await.unwrap_err().param };
         assert_eq!(part(&[("manifest", "", MANIFEST)]).await.as_deref(), Some("component"));
         assert_eq!(part(&[("component", "", "x")]).await.as_deref(), Some("manifest"));
         assert_eq!(part(&[("manifest", "", "kind = 5")]).await.as_deref(), Some("manifest"));
@@ -181,8 +188,8 @@ mod tests {
 
     #[tokio::test]
     async fn bytes_alone_keep_the_rest() {
-        let in_force = upload(&[("component", "", "old"), ("manifest", "", MANIFEST), ("config", "", "{\"a\":1}")]);
-        let in_force = in_force.await.unwrap();
+        let parts = [("component", "", "old"), ("manifest", "", MANIFEST), ("config", "", "{\"a\":1}")];
+        let in_force = upload(&parts).await.unwrap();
         let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, "application/wasm".parse().unwrap())]);
         let sent = Sent::read(&headers, Bytes::from_static(b"new")).await.unwrap();
         let upload = sent.over("p", Some(in_force)).unwrap();

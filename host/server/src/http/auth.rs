@@ -79,7 +79,9 @@ mod tests {
         let keys = Keys::new(&[ApiKey { key: "secret-1".into(), tenant: "a".into() }]);
         assert_eq!(tenant(&keys, Some("Bearer secret-1")), Ok(Tenant("a".into())));
         assert_eq!(tenant(&keys, Some("bearer secret-1 ")), Ok(Tenant("a".into())));
-        for wrong in [None, Some("Bearer secret-2"), Some("Bearer "), Some("Bearer"), Some("Basic secret-1"), Some("")] {
+        for wrong in
+            [None, Some("Bearer secret-2"), Some("Bearer "), Some("Bearer"), Some("Basic secret-1"), Some("")]
+        {
             assert_eq!(tenant(&keys, wrong), Err(401), "{wrong:?}");
         }
     }

@@ -38,7 +38,8 @@ pub(crate) async fn read(headers: &HeaderMap, body: Body, limits: BodyLimits) ->
         return Ok(raw);
     }
     let decoded = tokio::task::spawn_blocking(move || codings.decode(raw, limits.bytes)).await;
-    let decoded = decoded.map_err(|_| ApiError::bad_request("invalid_body", "The body could not be decoded"))?;
+    let decoded =
+        decoded.map_err(|_| ApiError::bad_request("invalid_body", "The body could not be decoded"))?;
     decoded.map_err(|error| decode_error(error, limits))
 }
 
@@ -53,7 +54,8 @@ async fn collect(mut body: Body, limits: BodyLimits) -> Result<Bytes, ApiError> 
         let until = end.min(Instant::now() + limits.idle);
         let Ok(frame) = timeout_at(until, body.frame()).await else { return Err(too_slow()) };
         let Some(frame) = frame else { return Ok(collected.freeze()) };
-        let frame = frame.map_err(|_| ApiError::bad_request("invalid_body", "The body was cut off or is malformed"))?;
+        let frame = frame
+            .map_err(|_| ApiError::bad_request("invalid_body", "The body was cut off or is malformed"))?;
         let Ok(data) = frame.into_data() else { continue };
         if collected.len() + data.len() > limits.bytes {
             return Err(too_large(limits.bytes));

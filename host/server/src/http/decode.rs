@@ -84,7 +84,8 @@ impl Coding {
             Coding::Deflate => self.drain(flate2::read::ZlibDecoder::new(body), most),
             Coding::Brotli => self.drain(brotli::Decompressor::new(body, 4096), most),
             Coding::Zstd => {
-                let mut decoder = zstd::stream::read::Decoder::with_buffer(body).map_err(|_| self.corrupt())?;
+                let mut decoder =
+                    zstd::stream::read::Decoder::with_buffer(body).map_err(|_| self.corrupt())?;
                 decoder.window_log_max(ZSTD_WINDOW_LOG).map_err(|_| self.corrupt())?;
                 self.drain(decoder, most)
             }

@@ -76,11 +76,15 @@ pub(crate) async fn wrong_method(method: Method, uri: Uri) -> ApiError {
 /// A body that is said to be something else than JSON is not guessed at; one that is not said to be anything is read.
 pub(crate) fn check_json(headers: &HeaderMap) -> Result<(), ApiError> {
     let Some(value) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };
-    let kind = value.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let kind =
+        value.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     if kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json")) {
         return Ok(());
     }
-    let message = format!("The content type `{}` is not supported; send application/json", crate::error::shorten(&kind));
+    let message = format!(
+        "The content type `{}` is not supported; send application/json",
+        crate::error::shorten(&kind)
+    );
     let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
     Err(ApiError::new(status, "invalid_request_error", "unsupported_content_type", message))
 }

@@ -8,7 +8,7 @@ use axum::extract::Request;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use hyper_util::server::graceful::Watcher;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -32,7 +32,7 @@ pub(crate) struct Listening {
     pub(crate) router: Router,
     pub(crate) places: Arc<Semaphore>,
     pub(crate) header_timeout: Duration,
-    pub(crate) watcher: Watcher,
+    pub(crate) graceful: Arc<GracefulShutdown>,
     /// Becomes true when no more connections are to be taken.
     pub(crate) stop: watch::Receiver<bool>,
 }
@@ -65,7 +65,8 @@ async fn next(
 
 impl Listening {
     fn spawn(&self, stream: TcpStream, place: OwnedSemaphorePermit) {
-        let (router, watcher, header_timeout) = (self.router.clone(), self.watcher.clone(), self.header_timeout);
+        let (router, watcher, header_timeout) =
+            (self.router.clone(), self.graceful.watcher(), self.header_timeout);
         tokio::spawn(async move {
             speak(stream, router, watcher, header_timeout).await;
             drop(place);

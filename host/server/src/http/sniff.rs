@@ -41,7 +41,11 @@ impl<IO> Sniffed<IO> {
 }
 
 impl<IO: AsyncRead + Unpin> AsyncRead for Sniffed<IO> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         let polled = Pin::new(&mut self.io).poll_read(cx, buf);
         let new = buf.filled().get(before..).unwrap_or_default();
@@ -111,9 +115,8 @@ impl Lines {
     }
 
     fn end_line(&mut self) -> bool {
-        let name_is = |name: &[u8]| {
-            self.first.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name))
-        };
+        let name_is =
+            |name: &[u8]| self.first.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name));
         if !self.in_head {
             self.in_head = self.last.trim_ascii_end().ends_with(b" HTTP/1.1");
             (self.has_length, self.has_coding) = (false, false);

@@ -28,14 +28,20 @@ impl<IO> Unstalled<IO> {
         let limit = self.limit;
         let waiting = self.waiting.get_or_insert_with(|| Box::pin(sleep(limit)));
         match waiting.as_mut().poll(cx) {
-            Poll::Ready(()) => Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read"))),
+            Poll::Ready(()) => {
+                Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read")))
+            }
             Poll::Pending => Poll::Pending,
         }
     }
 }
 
 impl<IO: AsyncRead + Unpin> AsyncRead for Unstalled<IO> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         Pin::new(&mut self.io).poll_read(cx, buf)
     }
 }

@@ -172,7 +172,9 @@ mod tests {
     #[test]
     fn an_open_bound_is_outside() {
         let range = Range::above(0.0, 1.0);
-        assert!(number(&json!(0), "top_p", &range).unwrap_err().message.contains("more than 0 and at most 1"));
+        assert!(
+            number(&json!(0), "top_p", &range).unwrap_err().message.contains("more than 0 and at most 1")
+        );
         assert_eq!(number(&json!(1), "top_p", &range), Ok(1.0));
     }
 

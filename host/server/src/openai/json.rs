@@ -23,7 +23,9 @@ pub fn object(body: &[u8]) -> Result<Map<String, Value>, ApiError> {
     match parse(body) {
         Ok(Value::Object(map)) => Ok(map),
         Ok(_) => Err(ApiError::bad_request("invalid_json", "The body must be a JSON object")),
-        Err(error) => Err(ApiError::bad_request("invalid_json", format!("The body is not usable JSON: {error}"))),
+        Err(error) => {
+            Err(ApiError::bad_request("invalid_json", format!("The body is not usable JSON: {error}")))
+        }
     }
 }
 
@@ -98,7 +100,10 @@ impl<'de> Visitor<'de> for Strict<'_> {
         let mut map = Map::new();
         while let Some(key) = entries.next_key::<String>()? {
             if map.contains_key(&key) {
-                return Err(A::Error::custom(format!("the key `{}` appears twice in one object", shorten(&key))));
+                return Err(A::Error::custom(format!(
+                    "the key `{}` appears twice in one object",
+                    shorten(&key)
+                )));
             }
             let value = entries.next_value_seed(self)?;
             map.insert(key, value);
@@ -119,13 +124,28 @@ mod tests {
 
     #[test]
     fn a_plain_object_is_read() {
-        let map = object(br#"{"a": [1, -2, 0.5, true, null, "x"], "b": {"c": 18446744073709551615}}"#).unwrap();
-        assert_eq!(Value::Object(map).to_string(), r#"{"a":[1,-2,0.5,true,null,"x"],"b":{"c":18446744073709551615}}"#);
+        let map =
+            object(br#"{"a": [1, -2, 0.5, true, null, "x"], "b": {"c": 18446744073709551615}}"#).unwrap();
+        assert_eq!(
+            Value::Object(map).to_string(),
+            r#"{"a":[1,-2,0.5,true,null,"x"],"b":{"c":18446744073709551615}}"#
+        );
     }
 
     #[test]
     fn hostile_bodies_are_refused() {
-        for body in ["", "  \n", "[]", "1", "\"x\"", "{", "{}{}", "{\"a\":NaN}", "{\"a\":1e999}", "{\"a\":\"\\ud800\"}"] {
+        for body in [
+            "",
+            "  \n",
+            "[]",
+            "1",
+            "\"x\"",
+            "{",
+            "{}{}",
+            "{\"a\":NaN}",
+            "{\"a\":1e999}",
+            "{\"a\":\"\\ud800\"}",
+        ] {
             refused(body);
         }
         assert!(object(b"{\"a\":\"\xff\"}").is_err());

@@ -86,10 +86,18 @@ fn message(value: &Value, path: &str) -> Result<Message, ApiError> {
         return Err(ApiError::invalid(path, "invalid_type", message));
     }
     let tool_call_id = match role {
-        Role::Tool => Some(self::text(fields.required("tool_call_id")?, &fields.path("tool_call_id"))?.to_owned()),
+        Role::Tool => {
+            Some(self::text(fields.required("tool_call_id")?, &fields.path("tool_call_id"))?.to_owned())
+        }
         _ => None,
     };
-    Ok(Message { role, content: text, name: fields.text("name")?.map(str::to_owned), tool_calls, tool_call_id })
+    Ok(Message {
+        role,
+        content: text,
+        name: fields.text("name")?.map(str::to_owned),
+        tool_calls,
+        tool_call_id,
+    })
 }
 
 fn role(fields: &Fields<'_>) -> Result<Role, ApiError> {

@@ -124,7 +124,11 @@ pub fn tokenize(body: &[u8]) -> Result<TokenizeRequest, ApiError> {
         (Some(text), None) => TokenizeInput::Text(text.to_owned()),
         (None, Some(_)) => TokenizeInput::Messages(messages(&fields)?),
         (None, None) => {
-            return Err(ApiError::invalid("prompt", "missing_required_parameter", "`prompt` or `messages` is required"));
+            return Err(ApiError::invalid(
+                "prompt",
+                "missing_required_parameter",
+                "`prompt` or `messages` is required",
+            ));
         }
     };
     Ok(TokenizeRequest {
@@ -183,8 +187,12 @@ fn prompt(value: &Value, bounds: Bounds) -> Result<Prompt, ApiError> {
         other => Prompt::Text(text(other, "prompt")?.to_owned()),
     };
     match &prompt {
-        Prompt::Text(text) if text.is_empty() => Err(invalid("prompt", "is empty; there is nothing to go on from")),
-        Prompt::Tokens(ids) if ids.is_empty() => Err(invalid("prompt", "is empty; there is nothing to go on from")),
+        Prompt::Text(text) if text.is_empty() => {
+            Err(invalid("prompt", "is empty; there is nothing to go on from"))
+        }
+        Prompt::Tokens(ids) if ids.is_empty() => {
+            Err(invalid("prompt", "is empty; there is nothing to go on from"))
+        }
         _ => Ok(prompt),
     }
 }

@@ -84,7 +84,10 @@ fn values_out_of_range_or_of_the_wrong_type_name_their_field() {
         (json!({"logit_bias": [7]}), "logit_bias invalid_type"),
         (json!({"stream": "yes"}), "stream invalid_type"),
         (json!({"stream_options": {"include_usage": true}}), "stream_options invalid_value"),
-        (json!({"stream": true, "stream_options": {"include_usage": 1}}), "stream_options.include_usage invalid_type"),
+        (
+            json!({"stream": true, "stream_options": {"include_usage": 1}}),
+            "stream_options.include_usage invalid_type",
+        ),
         (json!({"logprobs": 1}), "logprobs invalid_type"),
         (json!({"top_logprobs": 1}), "top_logprobs invalid_value"),
         (json!({"logprobs": true, "top_logprobs": 21}), "top_logprobs invalid_value"),
@@ -92,7 +95,10 @@ fn values_out_of_range_or_of_the_wrong_type_name_their_field() {
         (json!({"session": 1}), "session invalid_type"),
         (json!({"metadata": {"a": 1}}), "metadata.a invalid_type"),
         (json!({"metadata": []}), "metadata invalid_type"),
-        (json!({"metadata": (0..17).map(|i| (i.to_string(), json!("x"))).collect::<serde_json::Map<_, _>>()}), "metadata invalid_value"),
+        (
+            json!({"metadata": (0..17).map(|i| (i.to_string(), json!("x"))).collect::<serde_json::Map<_, _>>()}),
+            "metadata invalid_value",
+        ),
         (json!({"service_tier": "gold"}), "service_tier invalid_value"),
         (json!({"model": null}), "model missing_required_parameter"),
         (json!({"model": 1}), "model invalid_type"),
@@ -177,12 +183,27 @@ fn messages_that_cannot_be_used_name_their_place() {
         (json!([{"role": "user", "content": 5}]), "messages[0].content invalid_type"),
         (json!([{"role": "user", "content": []}]), "messages[0].content invalid_value"),
         (json!([{"role": "assistant", "content": null}]), "messages[0].content invalid_type"),
-        (json!([{"role": "assistant", "content": null, "tool_calls": []}]), "messages[0].content invalid_type"),
-        (json!([{"role": "assistant", "tool_calls": [call]}]), "messages[0].tool_calls[0].function.arguments missing_required_parameter"),
-        (json!([{"role": "assistant", "content": "x", "audio": {"id": "1"}}]), "messages[0].audio unsupported_parameter"),
+        (
+            json!([{"role": "assistant", "content": null, "tool_calls": []}]),
+            "messages[0].content invalid_type",
+        ),
+        (
+            json!([{"role": "assistant", "tool_calls": [call]}]),
+            "messages[0].tool_calls[0].function.arguments missing_required_parameter",
+        ),
+        (
+            json!([{"role": "assistant", "content": "x", "audio": {"id": "1"}}]),
+            "messages[0].audio unsupported_parameter",
+        ),
         (json!([{"role": "tool", "content": "x"}]), "messages[0].tool_call_id missing_required_parameter"),
-        (json!([{"role": "user", "content": [{"type": "image_url"}]}]), "messages[0].content[0].type unsupported_value"),
-        (json!([{"role": "user", "content": [{"type": "text"}]}]), "messages[0].content[0].text missing_required_parameter"),
+        (
+            json!([{"role": "user", "content": [{"type": "image_url"}]}]),
+            "messages[0].content[0].type unsupported_value",
+        ),
+        (
+            json!([{"role": "user", "content": [{"type": "text"}]}]),
+            "messages[0].content[0].text missing_required_parameter",
+        ),
         (json!([{"role": "user", "content": "x", "name": 1}]), "messages[0].name invalid_type"),
     ];
     for (messages, expected) in rows {

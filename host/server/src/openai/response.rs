@@ -72,7 +72,8 @@ impl Head {
             Dialect::Chat => "chat.completion",
             Dialect::Completion => "text_completion",
         };
-        let choices = choices.iter().enumerate().map(|(index, choice)| self.whole_choice(index, choice)).collect();
+        let choices =
+            choices.iter().enumerate().map(|(index, choice)| self.whole_choice(index, choice)).collect();
         self.envelope(object, choices, Some(usage_body(usage)))
     }
 
@@ -80,9 +81,12 @@ impl Head {
     pub(crate) fn opening(&self, index: u32, with_usage: bool) -> Option<Value> {
         let delta = json!({"role": "assistant", "content": "", "refusal": null});
         match self.dialect {
-            Dialect::Chat => Some(self.chunk(json!({
-                "index": index, "delta": delta, "logprobs": null, "finish_reason": null
-            }), with_usage)),
+            Dialect::Chat => Some(self.chunk(
+                json!({
+                    "index": index, "delta": delta, "logprobs": null, "finish_reason": null
+                }),
+                with_usage,
+            )),
             Dialect::Completion => None,
         }
     }
@@ -106,7 +110,9 @@ impl Head {
         let reason = reason.as_str();
         let choice = match self.dialect {
             Dialect::Chat => json!({"index": index, "delta": {}, "logprobs": null, "finish_reason": reason}),
-            Dialect::Completion => json!({"index": index, "text": "", "logprobs": null, "finish_reason": reason}),
+            Dialect::Completion => {
+                json!({"index": index, "text": "", "logprobs": null, "finish_reason": reason})
+            }
         };
         self.chunk(choice, with_usage)
     }

@@ -108,7 +108,8 @@ fn include_usage(fields: &Fields<'_>, stream: bool) -> Result<bool, ApiError> {
 
 fn sampling(fields: &Fields<'_>, bounds: Bounds) -> Result<Sampling, ApiError> {
     const PENALTY: Range = Range::closed(-2.0, 2.0);
-    let or = |name, range: &Range, default| Ok::<f64, ApiError>(fields.number(name, range)?.unwrap_or(default));
+    let or =
+        |name, range: &Range, default| Ok::<f64, ApiError>(fields.number(name, range)?.unwrap_or(default));
     let temperature = or("temperature", &Range::closed(0.0, 2.0), 1.0)?;
     let top_p = or("top_p", &Range::above(0.0, 1.0), 1.0)?;
     Ok(Sampling {
@@ -165,7 +166,10 @@ fn stops(fields: &Fields<'_>) -> Result<Vec<String>, ApiError> {
             .collect::<Result<_, _>>()?,
     };
     if values.len() > MOST_STOPS {
-        return Err(invalid("stop", format!("has {} strings; at most {MOST_STOPS} are allowed", values.len())));
+        return Err(invalid(
+            "stop",
+            format!("has {} strings; at most {MOST_STOPS} are allowed", values.len()),
+        ));
     }
     if values.iter().any(|stop| stop.is_empty()) {
         return Err(invalid("stop", "has an empty string, which would end every answer at once"));

@@ -145,7 +145,8 @@ impl Answer {
             }
         }
         if let Err(fault) = self.filter(news).await {
-            let message = format!("The output filter `{}` failed, and nothing may pass without it", fault.policy);
+            let message =
+                format!("The output filter `{}` failed, and nothing may pass without it", fault.policy);
             return self.fail(super::policy_error(message));
         }
         match end {
@@ -206,7 +207,8 @@ impl Answer {
 
     fn show(&self, shown: Shown) -> ShownToken {
         let tokenizer = self.app.engine.tokenizer();
-        let top = shown.token.top.iter().map(|(id, logprob)| (tokenizer.decode_bytes(*id).to_vec(), *logprob));
+        let top =
+            shown.token.top.iter().map(|(id, logprob)| (tokenizer.decode_bytes(*id).to_vec(), *logprob));
         ShownToken {
             top: top.collect(),
             bytes: shown.token.bytes,
@@ -220,7 +222,8 @@ impl Answer {
     async fn end_early(&mut self) {
         self.source = None;
         let engine = &self.app.engine;
-        let completion_tokens = self.choices.iter().map(|choice| super::prompt::count(engine, &choice.text)).sum();
+        let completion_tokens =
+            self.choices.iter().map(|choice| super::prompt::count(engine, &choice.text)).sum();
         self.finish(Usage { prompt_tokens: self.prompt_tokens, completion_tokens, cached_tokens: 0 }).await;
     }
 

@@ -86,7 +86,9 @@ impl Ask {
             locale: language.unwrap_or_else(|| locale.to_owned()),
             now: policy::Instant {
                 unix_ms: caller.unix_ms,
-                utc_offset_minutes: offset.filter(|minutes| (-1080..=1080).contains(minutes)).unwrap_or(utc_offset_minutes),
+                utc_offset_minutes: offset
+                    .filter(|minutes| (-1080..=1080).contains(minutes))
+                    .unwrap_or(utc_offset_minutes),
             },
             seed: seed(&caller.id),
             headers: headers(&caller.headers),
@@ -106,7 +108,9 @@ fn seed(id: &str) -> u32 {
 fn language(headers: &HeaderMap) -> Option<String> {
     let value = headers.get("accept-language")?.to_str().ok()?;
     let first = value.split([',', ';']).next()?.trim();
-    let plain = !first.is_empty() && first.len() <= 35 && first.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+    let plain = !first.is_empty()
+        && first.len() <= 35
+        && first.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
     plain.then(|| first.to_owned())
 }
 
@@ -169,7 +173,8 @@ mod tests {
 
     #[test]
     fn no_policy_sees_a_key() {
-        let turn = turn(PLAIN, &[("authorization", "Bearer secret"), ("x-team", "blue"), ("cookie", "secret")]);
+        let turn =
+            turn(PLAIN, &[("authorization", "Bearer secret"), ("x-team", "blue"), ("cookie", "secret")]);
         let names: Vec<_> = turn.headers.iter().map(|field| field.name.as_str()).collect();
         assert_eq!(names, ["x-team"]);
     }

@@ -108,7 +108,9 @@ pub(crate) fn submit_error(error: SubmitError, ask: &Ask) -> ApiError {
         SubmitError::TooLong { prompt_tokens, limit } => {
             ApiError::context_overflow(prompt_tokens, ask.max_tokens.unwrap_or(1), limit, "messages")
         }
-        SubmitError::Invalid(invalid) => ApiError::invalid(invalid.field, "invalid_value", invalid.to_string()),
+        SubmitError::Invalid(invalid) => {
+            ApiError::invalid(invalid.field, "invalid_value", invalid.to_string())
+        }
         SubmitError::Down => ApiError::unavailable("engine_down", "The engine is down"),
     }
 }

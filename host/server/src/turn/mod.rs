@@ -45,11 +45,16 @@ struct Opened {
 ///
 /// # Errors
 /// Everything that a client is told by a status: no such model, no place, a refusal, a fault, a prompt too long.
-pub(crate) async fn begin(app: &Arc<App>, caller: Caller, ask: Ask, trace: &mut Trace) -> Result<Answer, ApiError> {
+pub(crate) async fn begin(
+    app: &Arc<App>,
+    caller: Caller,
+    ask: Ask,
+    trace: &mut Trace,
+) -> Result<Answer, ApiError> {
     let started = Instant::now();
     app.check_model(&ask.common.model)?;
     let opened = open(app, &caller, &ask).await?;
-    trace.generation = opened.patch.generation;
+    trace.generation = opened.patch.generation();
     let filters = filters(app, &opened.patch, &caller.tenant);
     let stream_id = stream_id(&caller.id);
     let choices = ask.common.n;
@@ -151,8 +156,8 @@ fn filter(app: &Arc<App>, policy: &Arc<Policy>, tenant: &Arc<str>) -> Filter {
         closed: policy.manifest().on_fault == OnFault::Closed,
         sent_tail_bytes: interest.sent_tail_bytes.into(),
         probabilities: interest.token_probabilities,
-        watches: policy.watches().filter(|watches| !watches.is_empty()).cloned(),
-        desk: app.desks.of(&policy.version().digest, tenant, || review(app, policy)),
+        watches: Some(policy.watches()).filter(|watches| !watches.is_empty()).cloned(),
+        desk: app.desks.of(Arc::as_ptr(policy).addr(), tenant, || review(app, policy)),
     }
 }
 
@@ -190,7 +195,7 @@ fn refused(status: u16, reason: &str) -> ApiError {
 
 /// A fault's kind, as a label: one of a few words.
 fn fault_kind(fault: &Fault) -> &'static str {
-    fault.kind()
+    fault.label()
 }
 
 /// A fault found here, in an answer that the runtime had let pass.

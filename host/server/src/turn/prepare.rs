@@ -3,8 +3,8 @@
 use jackfield_engine::Engine;
 use jackfield_model::Now;
 use jackfield_policy::{
-    Budget, Called, Decision, Dialog, Fault, Kind, Mode, Next, OnFault, Patch, Plan, Policy, RouteRequest, Stamp,
-    Target, Turn, apply_edits,
+    Budget, Called, Decision, Dialog, Fault, Kind, Mode, Next, OnFault, Patch, Plan, Policy, RouteRequest,
+    Stamp, Target, Turn, apply_edits,
 };
 
 use super::ask::{Ask, Input, for_policy, from_policy};
@@ -81,7 +81,11 @@ impl Preparing<'_> {
     }
 
     /// Only a person's words are read for slots: a turn that ends in something else is left alone.
-    fn extract(&mut self, messages: &mut Vec<Message>, dialog: &mut Dialog) -> Result<Option<String>, ApiError> {
+    fn extract(
+        &mut self,
+        messages: &mut Vec<Message>,
+        dialog: &mut Dialog,
+    ) -> Result<Option<String>, ApiError> {
         let patch = self.patch;
         for policy in patch.of_kind(Kind::SlotExtractor) {
             if messages.last().is_none_or(|last| last.role != Role::User) {
@@ -90,7 +94,8 @@ impl Preparing<'_> {
             let from = messages.len().saturating_sub(RECENT_MESSAGES);
             let recent: Vec<_> = messages[from..].iter().map(for_policy).collect();
             let called = policy.extract(self.turn, &recent, dialog);
-            let Some(transition) = self.settle(policy, called, |transition| did::transition(transition))? else {
+            let Some(transition) = self.settle(policy, called, |transition| did::transition(transition))?
+            else {
                 continue;
             };
             let stamp = Stamp {
@@ -109,7 +114,12 @@ impl Preparing<'_> {
     }
 
     /// The first router that does not fail decides; the next ones are there for when it does.
-    fn route(&mut self, messages: &[Message], prompt: &[u32], dialog: &Dialog) -> Result<Option<Decision>, ApiError> {
+    fn route(
+        &mut self,
+        messages: &[Message],
+        prompt: &[u32],
+        dialog: &Dialog,
+    ) -> Result<Option<Decision>, ApiError> {
         let patch = self.patch;
         let routers = patch.of_kind(Kind::Router);
         if routers.is_empty() {
@@ -158,7 +168,12 @@ impl Preparing<'_> {
     }
 
     /// One compressor after the other; what does not make the prompt shorter is not used.
-    fn compress(&mut self, mut messages: Vec<Message>, mut prompt: Vec<u32>, keep: f32) -> Result<Vec<u32>, ApiError> {
+    fn compress(
+        &mut self,
+        mut messages: Vec<Message>,
+        mut prompt: Vec<u32>,
+        keep: f32,
+    ) -> Result<Vec<u32>, ApiError> {
         let patch = self.patch;
         let before = prompt.len();
         for policy in patch.of_kind(Kind::Compressor) {

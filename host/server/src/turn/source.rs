@@ -47,7 +47,12 @@ impl Source {
         let Some(deadline) = deadline else { return Ok(self.next().await) };
         let late = |_| {
             let status = axum::http::StatusCode::GATEWAY_TIMEOUT;
-            ApiError::new(status, "server_error", "deadline_exceeded", "The turn took longer than its deadline allows")
+            ApiError::new(
+                status,
+                "server_error",
+                "deadline_exceeded",
+                "The turn took longer than its deadline allows",
+            )
         };
         timeout_at(deadline, self.next()).await.map_err(late)
     }

@@ -34,15 +34,16 @@ impl Trace {
     }
 
     fn body(&self, steps: usize) -> Value {
-        let shown = self.steps.iter().take(steps).map(|step| {
-            json!({"policy": step.policy, "kind": step.kind, "did": step.did, "us": step.micros})
-        });
+        let shown = self.steps.iter().take(steps).map(
+            |step| json!({"policy": step.policy, "kind": step.kind, "did": step.did, "us": step.micros}),
+        );
         json!({"generation": self.generation, "policies": shown.collect::<Vec<_>>()})
     }
 
     /// As JSON in ASCII; steps at the end are left out when it would be too long.
     pub(crate) fn header(&self) -> Option<HeaderValue> {
-        let fits = |steps| Some(ascii(&self.body(steps).to_string())).filter(|text| text.len() <= MOST_HEADER_BYTES);
+        let fits =
+            |steps| Some(ascii(&self.body(steps).to_string())).filter(|text| text.len() <= MOST_HEADER_BYTES);
         let text = (0..=self.steps.len()).rev().find_map(fits)?;
         HeaderValue::from_str(&text).ok()
     }

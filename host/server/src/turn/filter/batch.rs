@@ -18,11 +18,13 @@ const MOST_WAITING: usize = 1024;
 pub(crate) type Review = Arc<dyn Fn(&[Window]) -> Result<Called<Vec<Verdict>>, Fault> + Send + Sync>;
 
 /// Why a window has no verdict.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum ReviewError {
     /// The policy failed on it.
+    #[error(transparent)]
     Fault(Fault),
     /// The call was lost.
+    #[error("the call was lost")]
     Lost,
 }
 
@@ -64,9 +66,12 @@ async fn serve(review: Review, mut inbox: mpsc::Receiver<Ask>) {
             asks.push(next);
         }
         asks.retain(|ask| !ask.reply.is_closed());
-        let (windows, replies): (Vec<_>, Vec<_>) = asks.into_iter().map(|ask| (ask.window, ask.reply)).unzip();
+        let (windows, replies): (Vec<_>, Vec<_>) =
+            asks.into_iter().map(|ask| (ask.window, ask.reply)).unzip();
         let review = Arc::clone(&review);
-        let Ok(outcomes) = tokio::task::spawn_blocking(move || decide(&*review, &windows)).await else { continue };
+        let Ok(outcomes) = tokio::task::spawn_blocking(move || decide(&review, &windows)).await else {
+            continue;
+        };
         for (reply, outcome) in replies.into_iter().zip(outcomes) {
             // A stream that is gone wants no verdict.
             let _ = reply.send(outcome);
@@ -76,7 +81,7 @@ async fn serve(review: Review, mut inbox: mpsc::Receiver<Ask>) {
 
 /// One outcome for each window. When the call fails, halves are tried apart, so that the window that breaks the policy
 /// is found in a logarithm of calls and its neighbours do not suffer.
-fn decide(review: &(dyn Fn(&[Window]) -> Result<Called<Vec<Verdict>>, Fault>), windows: &[Window]) -> Vec<Outcome> {
+fn decide(review: &Review, windows: &[Window]) -> Vec<Outcome> {
     if windows.is_empty() {
         return Vec::new();
     }
@@ -106,14 +111,15 @@ fn deal(verdicts: Vec<Verdict>, windows: usize) -> Vec<Outcome> {
 /// All desks that are open. Two turns of one tenant under one policy version share one.
 #[derive(Default)]
 pub(crate) struct Desks {
-    open: Mutex<HashMap<(String, Arc<str>), Weak<Desk>>>,
+    open: Mutex<HashMap<(usize, Arc<str>), Weak<Desk>>>,
 }
 
 impl Desks {
-    /// The desk of a policy version, named by `digest`, and a tenant.
-    pub(crate) fn of(&self, digest: &str, tenant: &Arc<str>, review: impl FnOnce() -> Review) -> Arc<Desk> {
+    /// The desk of a tenant and of the policy at this address. An open desk keeps its policy, so that no other one can
+    /// be at the same place.
+    pub(crate) fn of(&self, policy: usize, tenant: &Arc<str>, review: impl FnOnce() -> Review) -> Arc<Desk> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (digest.to_owned(), Arc::clone(tenant));
+        let key = (policy, Arc::clone(tenant));
         if let Some(desk) = open.get(&key).and_then(Weak::upgrade) {
             return desk;
         }
@@ -139,11 +145,15 @@ mod tests {
         Arc::new(move |windows: &[Window]| {
             calls.fetch_add(1, Ordering::Relaxed);
             if windows.iter().any(|window| window.pending.contains("BOOM")) {
-                return Err(Fault::Deadline);
+                return Err(Fault::Deadline { limit_ms: 50 });
             }
             let stops = windows.iter().enumerate().filter(|(_, window)| window.pending.contains("stop"));
             let answer = stops
-                .map(|(index, _)| Verdict { window: index as u32, stop: Some("x".into()), ..Verdict::default() })
+                .map(|(index, _)| Verdict {
+                    window: index as u32,
+                    stop: Some("x".into()),
+                    ..Verdict::default()
+                })
                 .collect();
             Ok(Called { answer, micros: 1 })
         })
@@ -154,7 +164,7 @@ mod tests {
         let calls = Arc::new(AtomicUsize::new(0));
         let review = touchy(Arc::clone(&calls));
         let windows: Vec<_> = (0..64).map(|i| window(if i == 37 { "BOOM" } else { "stop" })).collect();
-        let outcomes = decide(&*review, &windows);
+        let outcomes = decide(&review, &windows);
         for (index, outcome) in outcomes.iter().enumerate() {
             assert_eq!(outcome.is_err(), index == 37, "{index}");
         }
@@ -176,11 +186,11 @@ mod tests {
     async fn a_desk_is_shared_by_version_and_tenant_and_closes_with_its_last_user() {
         let desks = Desks::default();
         let (a, b): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
-        let of = |digest: &str, tenant: &Arc<str>| desks.of(digest, tenant, || touchy(Arc::default()));
-        let first = of("v1", &a);
-        assert!(Arc::ptr_eq(&first, &of("v1", &a)));
-        assert!(!Arc::ptr_eq(&first, &of("v2", &a)));
-        assert!(!Arc::ptr_eq(&first, &of("v1", &b)));
+        let of = |policy, tenant: &Arc<str>| desks.of(policy, tenant, || touchy(Arc::default()));
+        let first = of(1, &a);
+        assert!(Arc::ptr_eq(&first, &of(1, &a)));
+        assert!(!Arc::ptr_eq(&first, &of(2, &a)));
+        assert!(!Arc::ptr_eq(&first, &of(1, &b)));
         drop(first);
         assert_eq!(desks.open.lock().unwrap().values().filter(|desk| desk.strong_count() > 0).count(), 0);
     }

@@ -127,7 +127,9 @@ mod tests {
 
     fn shown(ledger: &mut Ledger, sent: &Segments) -> Vec<(String, usize)> {
         let shown = ledger.release(sent).into_iter();
-        shown.map(|shown| (String::from_utf8_lossy(&shown.token.bytes).into_owned(), shown.offset_chars)).collect()
+        shown
+            .map(|shown| (String::from_utf8_lossy(&shown.token.bytes).into_owned(), shown.offset_chars))
+            .collect()
     }
 
     #[test]

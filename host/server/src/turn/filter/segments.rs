@@ -75,7 +75,10 @@ impl Segments {
     }
 
     /// The same segments with the given byte ranges replaced. The ranges rise and do not overlap.
-    pub(crate) fn rewrite(mut self, replacements: impl IntoIterator<Item = (Range<usize>, String)>) -> Segments {
+    pub(crate) fn rewrite(
+        mut self,
+        replacements: impl IntoIterator<Item = (Range<usize>, String)>,
+    ) -> Segments {
         let mut out = Segments::default();
         let mut done = 0;
         for (range, text) in replacements {
@@ -108,7 +111,10 @@ mod tests {
     use super::*;
 
     fn shape(segments: &Segments) -> Vec<(String, Range<usize>, bool)> {
-        segments.iter().map(|segment| (segment.text.clone(), segment.origin.clone(), segment.altered)).collect()
+        segments
+            .iter()
+            .map(|segment| (segment.text.clone(), segment.origin.clone(), segment.altered))
+            .collect()
     }
 
     #[test]
@@ -131,7 +137,10 @@ mod tests {
     fn a_second_rewrite_covers_the_first() {
         let once = Segments::original("a 1 b".into(), 0).rewrite([(2..3, "one".into())]);
         let twice = once.rewrite([(0..4, "x".into())]);
-        assert_eq!(shape(&twice), [("x".into(), 0..3, true), ("e".into(), 3..3, true), (" b".into(), 3..5, false)]);
+        assert_eq!(
+            shape(&twice),
+            [("x".into(), 0..3, true), ("e".into(), 3..3, true), (" b".into(), 3..5, false)]
+        );
     }
 
     #[test]

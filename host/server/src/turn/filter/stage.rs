@@ -37,7 +37,14 @@ pub(super) struct Stage {
 impl Stage {
     pub(super) fn new(filter: Arc<Filter>, stream_id: u32) -> Self {
         let watcher = filter.watches.clone().map(Watcher::new);
-        Stage { filter, watcher, held: Segments::default(), held_by_policy: 0, sent_tail: String::new(), stream_id }
+        Stage {
+            filter,
+            watcher,
+            held: Segments::default(),
+            held_by_policy: 0,
+            sent_tail: String::new(),
+            stream_id,
+        }
     }
 
     pub(super) async fn push(
@@ -61,7 +68,7 @@ impl Stage {
         match verdict {
             Ok(verdict) => Ok(self.let_through(decided, verdict)),
             Err(error) => {
-                tracing::warn!(policy = self.filter.policy, ?error, "an output filter failed");
+                tracing::warn!(policy = self.filter.policy, %error, "an output filter failed");
                 self.on_fault(decided, &error)
             }
         }
@@ -103,7 +110,8 @@ impl Stage {
             watcher.release(goes);
         }
         self.held_by_policy = decided.saturating_sub(goes);
-        let text = front.rewrite(replace.into_iter().map(|replacement| (replacement.at.range(), replacement.text)));
+        let text =
+            front.rewrite(replace.into_iter().map(|replacement| (replacement.at.range(), replacement.text)));
         self.remember(&text);
         StagePassed { text, stop }
     }

@@ -54,7 +54,7 @@ fn hold_a(windows: &[Window]) -> Result<Called<Vec<Verdict>>, Fault> {
 }
 
 fn fails(_: &[Window]) -> Result<Called<Vec<Verdict>>, Fault> {
-    Err(Fault::Deadline)
+    Err(Fault::Deadline { limit_ms: 50 })
 }
 
 use jackfield_policy::Span;
@@ -67,7 +67,10 @@ fn tokens(text: &str) -> Vec<Token> {
 }
 
 /// Sends `parts` one after the other and returns what came out: text, tokens, stop.
-async fn run(filters: &[Arc<Filter>], parts: &[&str]) -> Result<(String, Vec<String>, Option<String>), FilterFault> {
+async fn run(
+    filters: &[Arc<Filter>],
+    parts: &[&str],
+) -> Result<(String, Vec<String>, Option<String>), FilterFault> {
     let mut chain = Chain::new(filters, 1);
     let (mut text, mut shown) = (String::new(), Vec::new());
     for (index, part) in parts.iter().enumerate() {
@@ -136,14 +139,16 @@ async fn filters_in_a_row_see_each_others_text() {
             replace: window
                 .hits
                 .iter()
-                .map(|hit| Replacement { at: hit.at, text: hit.at.of(&window.pending).unwrap().to_uppercase() })
+                .map(|hit| Replacement {
+                    at: hit.at,
+                    text: hit.at.of(&window.pending).unwrap().to_uppercase(),
+                })
                 .collect(),
             ..Verdict::default()
         };
         answers(windows.iter().enumerate().map(verdict).collect())
     });
-    let filters =
-        [filter(watches(SECRET), true, Arc::new(mask)), filter(watches("hidden]!"), true, shout)];
+    let filters = [filter(watches(SECRET), true, Arc::new(mask)), filter(watches("hidden]!"), true, shout)];
     for parts in cuts("a SECRET-0000! b") {
         assert_eq!(run(&filters, &parts).await.unwrap().0, "a [HIDDEN]! b", "{parts:?}");
     }

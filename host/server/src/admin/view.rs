@@ -1,0 +1,96 @@
+//! What the admin API shows, and how it refuses.
+
+use axum::http::StatusCode;
+use jackfield_policy::{GenerationInfo, PolicyStatus, PolicyVersion, Refusal};
+use serde_json::{Value, json};
+
+use crate::error::ApiError;
+
+/// A policy in force.
+pub(super) fn policy(status: &PolicyStatus) -> Value {
+    let faults: serde_json::Map<String, Value> =
+        status.stats.faults.iter().map(|(label, count)| ((*label).to_owned(), json!(count))).collect();
+    let mut body = version(&status.version);
+    body["kind"] = json!(status.kind);
+    body["order"] = json!(status.order);
+    body["on_fault"] = json!(status.on_fault);
+    body["grants"] = json!(status.grants);
+    body["limits"] = json!(status.limits);
+    body["strategy"] = json!(status.strategy);
+    body["description"] = json!(status.description);
+    body["config"] = status.config.clone();
+    body["component_bytes"] = json!(status.component_bytes);
+    body["earlier"] = status.earlier.iter().map(version).collect();
+    body["stats"] = json!({"calls": status.stats.calls, "micros": status.stats.micros, "faults": faults});
+    body
+}
+
+/// One change of the past.
+pub(super) fn generation(info: &GenerationInfo) -> Value {
+    json!({
+        "generation": info.generation,
+        "unix_ms": info.unix_ms,
+        "change": info.change,
+        "name": info.name,
+        "from": info.from.as_ref().map(version),
+        "to": info.to.as_ref().map(version),
+    })
+}
+
+fn version(version: &PolicyVersion) -> Value {
+    json!({
+        "name": version.name,
+        "version": version.version,
+        "digest": version.digest,
+        "config_digest": version.config_digest,
+    })
+}
+
+/// A change that was refused as a whole: what is in force stays in force.
+pub(super) fn refusal(refusal: &Refusal) -> ApiError {
+    let status = match refusal {
+        Refusal::Unknown { .. } => StatusCode::NOT_FOUND,
+        Refusal::NothingToRollBackTo { .. } => StatusCode::CONFLICT,
+        Refusal::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+        Refusal::State { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+        _ => StatusCode::UNPROCESSABLE_ENTITY,
+    };
+    let error = ApiError::new(status, "policy_error", refusal.code(), refusal.to_string());
+    match part(refusal) {
+        Some(part) => error.with_param(part),
+        None => error,
+    }
+}
+
+/// The part of the upload that is at fault.
+fn part(refusal: &Refusal) -> Option<&'static str> {
+    match refusal {
+        Refusal::Manifest(_) => Some("manifest"),
+        Refusal::Config { .. } | Refusal::Configure { .. } => Some("config"),
+        Refusal::Case { .. } => Some("cases"),
+        Refusal::Unknown { .. } | Refusal::NothingToRollBackTo { .. } => Some("name"),
+        Refusal::State { .. } => None,
+        _ => Some("component"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_keeps_its_code_and_names_the_part() {
+        let error = refusal(&Refusal::Version {
+            wanted: "jackfield:policy@0.1.0".into(),
+            found: "jackfield:policy@0.2.0".into(),
+            newer: true,
+        });
+        assert_eq!(
+            (error.status.as_u16(), error.code, error.param.as_deref()),
+            (422, "contract_version", Some("component"))
+        );
+        assert!(error.message.contains("@0.1.0") && error.message.contains("@0.2.0"));
+        let error = refusal(&Refusal::Unknown { name: "x".into() });
+        assert_eq!((error.status.as_u16(), error.code), (404, "policy_not_found"));
+    }
+}
