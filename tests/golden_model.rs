@@ -14,13 +14,13 @@ use jackfield_model::{ChatMessage, Gguf, Model, RenderOptions};
 use runner::{Runner, argmax, cpu};
 use serde::Deserialize;
 
-/// A step where llama.cpp's two largest logits are closer than this has no right answer: its own configurations part
-/// at gaps up to 0.NOISE, and rounding activations to 8 bits alone moves gaps by up to 0.NOISE (golden/README.md).
-const NEAR_TIE: f32 = 0.5;
-/// How far the largest logits of the first step may be from llama.cpp's, which are themselves that far from those
-/// of unrounded activations.
-const LOGIT_TOLERANCE: f32 = 0.6;
-/// Steps that may part at a near-tie, of all.
+/// Where llama.cpp's two largest logits are closer than this, it has no opinion of its own: going from batches of 512
+/// to batches of 1 moves the distance of the two by up to 0.82 (golden/README.md).
+const NEAR_TIE: f32 = 0.8;
+/// How far the five largest logits of a first step may be from llama.cpp's. Its own configurations are up to 2.0 from
+/// one another.
+const LOGIT_TOLERANCE: f32 = 2.0;
+/// Steps that may part at a near-tie, of all; llama.cpp parts from itself at 3.5 % of them.
 const PARTED_AT_MOST: f32 = 0.05;
 /// Prompts up to this length also run free, all in one batch.
 const SHORT: usize = 400;
@@ -61,7 +61,8 @@ fn prompts_become_the_tokens_that_llama_cpp_was_fed() {
     for case in &reference().cases {
         let ids = match (&case.messages, &case.text) {
             (Some(messages), None) => {
-                let messages: Vec<_> = messages.iter().map(|it| ChatMessage::new(&it.role, &it.content)).collect();
+                let messages: Vec<_> =
+                    messages.iter().map(|it| ChatMessage::new(&it.role, &it.content)).collect();
                 let options = RenderOptions { add_generation_prompt: true, ..RenderOptions::default() };
                 let rendered = model.template.render(&messages, &options).expect("the template takes it");
                 model.tokenizer.encode_prompt(&rendered)
@@ -78,7 +79,7 @@ fn prompts_become_the_tokens_that_llama_cpp_was_fed() {
 fn each_step_chooses_what_llama_cpp_chose() {
     let (model, reference) = (model(), reference());
     let mut runner = Runner::new(model, longest(reference));
-    let (mut steps, mut parted, mut furthest) = (0, 0, 0.0_f32);
+    let (mut choices, mut furthest) = (Choices::default(), 0.0_f32);
     for case in &reference.cases {
         runner.clear();
         let forced = &case.tokens[..reference.meta.steps - 1];
@@ -87,12 +88,14 @@ fn each_step_chooses_what_llama_cpp_chose() {
         furthest = furthest.max(distance(&logits, case));
         logits.extend(runner.feed(&mut sequence, forced, forced.len()));
         for (step, row) in logits.chunks(model.config.vocab).enumerate() {
-            steps += 1;
-            parted += usize::from(!agrees(case, step, argmax(row)));
+            choices.alike(case, step, row);
         }
     }
-    println!("{parted} of {steps} steps parted at a near-tie; the first step's logits are within {furthest:.3}");
+    let Choices { steps, parted, .. } = choices;
+    println!("{parted} of {steps} steps parted; the first step's logits are within {furthest:.3}");
+    choices.check();
     assert_eq!(steps, reference.cases.len() * 64);
+    assert!(furthest <= LOGIT_TOLERANCE, "a logit of a first step is {furthest} away");
     assert!(parted as f32 <= PARTED_AT_MOST * steps as f32, "{parted} of {steps} steps parted");
 }
 
@@ -105,31 +108,38 @@ fn a_batch_decodes_what_llama_cpp_decoded_alone() {
     let positions = |case: &Case| case.prompt.len() + reference.meta.steps;
     let mut runner = Runner::new(model, cases.iter().map(|case| positions(case).next_multiple_of(16)).sum());
     let mut sequences = Vec::new();
-    let mut next = Vec::new();
+    let mut logits = Vec::new();
     for case in &cases {
         let mut sequence = runner.sequence(positions(case));
-        next.push(argmax(&runner.feed(&mut sequence, &case.prompt, 1)));
+        logits.extend(runner.feed(&mut sequence, &case.prompt, 1));
         sequences.push(sequence);
     }
+    let mut choices = Choices::default();
     let mut alike = vec![reference.meta.steps; cases.len()];
     for step in 0..reference.meta.steps {
+        let rows: Vec<&[f32]> = logits.chunks(model.config.vocab).collect();
         for (i, case) in cases.iter().enumerate() {
-            if step < alike[i] && !agrees(case, step, next[i]) {
+            if step < alike[i] && !choices.alike(case, step, rows[i]) {
                 alike[i] = step;
             }
         }
-        let logits = runner.decode(&mut sequences, &next);
-        next = logits.chunks(model.config.vocab).map(argmax).collect();
+        let next: Vec<u32> = rows.into_iter().map(argmax).collect();
+        logits = runner.decode(&mut sequences, &next);
     }
-    let whole = alike.iter().filter(|&&it| it == reference.meta.steps).count();
-    println!("{whole} of {} continuations are llama.cpp's to the end: {alike:?}", cases.len());
-    assert!(2 * whole >= cases.len(), "only {whole} of {} continuations are the same", cases.len());
+    choices.check();
+    let steps: usize = alike.iter().sum();
+    println!(
+        "{steps} of {} steps before the first that parted: {alike:?}",
+        cases.len() * reference.meta.steps
+    );
+    assert!(4 * steps >= cases.len() * reference.meta.steps, "continuations part too early: {alike:?}");
 }
 
 /// Every architecture and quantisation, on files that a rule makes: see golden/make/tiny.py.
 #[test]
 fn tiny_models_of_every_kind_give_the_logits_of_llama_cpp() {
-    let reference: tiny::Reference = serde_json::from_str(&support::read("tiny.json")).expect("it has this shape");
+    let reference: tiny::Reference =
+        serde_json::from_str(&support::read("tiny.json")).expect("it has this shape");
     let prompt = tiny::prompt();
     assert_eq!(reference.meta.prompt, prompt);
     let mut wrong = Vec::new();
@@ -140,31 +150,62 @@ fn tiny_models_of_every_kind_give_the_logits_of_llama_cpp() {
         let mut sequence = runner.sequence(prompt.len());
         let logits = runner.feed(&mut sequence, &prompt, prompt.len());
         let error = case.error(&logits, &reference.meta.kept);
-        println!("{:20} llama.cpp itself {:.4}, ours {error:.4}, allowed {:.4}", case.label(), case.noise, case.tolerance());
+        println!(
+            "{:20} llama.cpp itself {:.4}, ours {error:.4}, allowed {:.4}",
+            case.label(),
+            case.noise,
+            case.tolerance()
+        );
         if error.is_nan() || error > case.tolerance() {
-            wrong.push(format!("{}: {error:.4} of the spread, {:.4} allowed", case.label(), case.tolerance()));
+            wrong.push(format!(
+                "{}: {error:.4} of the spread, {:.4} allowed",
+                case.label(),
+                case.tolerance()
+            ));
         }
     }
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), reference.cases.len(), wrong.join("\n"));
 }
 
-/// Whether our choice is the reference's; if it is not, this must be a near-tie and ours its second.
-fn agrees(case: &Case, step: usize, ours: u32) -> bool {
-    if ours == case.tokens[step] {
-        return true;
+/// Compares choices step by step; where they part it must be a near-tie on both sides.
+#[derive(Default)]
+struct Choices {
+    steps: usize,
+    parted: usize,
+    wrong: Vec<String>,
+}
+
+impl Choices {
+    /// Whether our choice from `logits` is the reference's.
+    fn alike(&mut self, case: &Case, step: usize, logits: &[f32]) -> bool {
+        self.steps += 1;
+        let (ours, theirs) = (argmax(logits), case.tokens[step]);
+        if ours == theirs {
+            return true;
+        }
+        self.parted += 1;
+        let (our_gap, their_gap) = (logits[ours as usize] - logits[theirs as usize], case.gaps[step]);
+        let which = if ours == case.seconds[step] { "its second" } else { "another" };
+        let line = format!(
+            "{}, step {step}: llama.cpp chose {theirs} by {their_gap:.3}, ours is {ours}, {which}, by {our_gap:.3}",
+            case.name
+        );
+        println!("{line}");
+        if their_gap >= NEAR_TIE || our_gap >= NEAR_TIE {
+            self.wrong.push(line);
+        }
+        false
     }
-    let (gap, second) = (case.gaps[step], case.seconds[step]);
-    println!("{}, step {step}: ours {ours}, llama.cpp's {}, gap {gap}", case.name, case.tokens[step]);
-    assert!(gap < NEAR_TIE, "{}, step {step}: a gap of {gap} is no near-tie", case.name);
-    assert_eq!(ours, second, "{}, step {step}: neither the first nor the second", case.name);
-    false
+
+    /// Fails where a choice was no near-tie.
+    fn check(&self) {
+        assert!(self.wrong.is_empty(), "these are no near-ties:\n{}", self.wrong.join("\n"));
+    }
 }
 
 /// The largest distance of our logits from the reference's five largest.
 fn distance(logits: &[f32], case: &Case) -> f32 {
-    let furthest = case.top5.iter().map(|&(id, wanted)| (logits[id as usize] - wanted).abs()).fold(0.0, f32::max);
-    assert!(furthest <= LOGIT_TOLERANCE, "{}: a logit of the first step is {furthest} away", case.name);
-    furthest
+    case.top5.iter().map(|&(id, wanted)| (logits[id as usize] - wanted).abs()).fold(0.0, f32::max)
 }
 
 fn longest(reference: &Reference) -> usize {

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-use jackfield_model::{ChatMessage, ChatTemplate, Now, RenderOptions, SpecialTokens, TemplateError, TemplateSource};
+use jackfield_model::{
+    ChatMessage, ChatTemplate, Now, RenderOptions, SpecialTokens, TemplateError, TemplateSource,
+};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -94,7 +96,9 @@ fn compare(template: &ChatTemplate, conversation: &Conversation, wanted: &Case) 
         (Ok(rendered), Case::Text(text)) if rendered.text() == *text => Ok(()),
         (Ok(rendered), Case::Text(text)) => Err(difference(&rendered.text(), text)),
         (Ok(_), Case::Error(error)) => Err(format!("renders, but transformers says: {error}")),
-        (Err(TemplateError::Raised { message }), Case::Error(error)) if error == &format!("TemplateError: {message}") => {
+        (Err(TemplateError::Raised { message }), Case::Error(error))
+            if error == &format!("TemplateError: {message}") =>
+        {
             Ok(())
         }
         (Err(error), Case::Error(wanted)) => Err(format!("`{error}` instead of `{wanted}`")),

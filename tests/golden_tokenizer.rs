@@ -13,8 +13,21 @@ use support::{Differences, GgufFile, Meta};
 
 /// What a tokeniser of the GPT-2 family must know by name. Others may be refused, never guessed.
 const MUST: &[&str] = &[
-    "default", "gpt-2", "smollm", "llama-bpe", "qwen2", "tekken", "deepseek-llm", "deepseek-coder", "deepseek-r1-qwen",
-    "starcoder", "refact", "command-r", "falcon", "olmo", "stablelm2",
+    "default",
+    "gpt-2",
+    "smollm",
+    "llama-bpe",
+    "qwen2",
+    "tekken",
+    "deepseek-llm",
+    "deepseek-coder",
+    "deepseek-r1-qwen",
+    "starcoder",
+    "refact",
+    "command-r",
+    "falcon",
+    "olmo",
+    "stablelm2",
 ];
 
 #[test]
@@ -26,7 +39,8 @@ fn the_default_model_makes_the_tokens_of_llama_cpp() {
 
     let mut differences = Differences::default();
     for case in &cases {
-        let (text, ids): (String, Vec<u32>) = serde_json::from_value(case.clone()).expect("a line is [text, ids]");
+        let (text, ids): (String, Vec<u32>) =
+            serde_json::from_value(case.clone()).expect("a line is [text, ids]");
         differences.compare(&text, &tokenizer, &ids);
     }
     assert_eq!(differences.compared, 1000);
@@ -92,7 +106,8 @@ struct Bpe {
 
 impl Bpe {
     fn file(&self, pre: &str) -> Vec<u8> {
-        let id = |token: &str| self.tokens.iter().position(|it| it == token).expect("the token is there") as u32;
+        let id =
+            |token: &str| self.tokens.iter().position(|it| it == token).expect("the token is there") as u32;
         GgufFile::new("llama")
             .meta("tokenizer.ggml.model", Meta::Text("gpt2".into()))
             .meta("tokenizer.ggml.pre", Meta::Text(pre.into()))

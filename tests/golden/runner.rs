@@ -74,13 +74,20 @@ impl<'a> Runner<'a> {
         let mut positions = Vec::new();
         let mut spans = Vec::new();
         for (sequence, new) in rows.iter() {
-            spans.push(KvSpan { table: &sequence.table, start: sequence.len, len: new.len(), row: tokens.len() });
+            spans.push(KvSpan {
+                table: &sequence.table,
+                start: sequence.len,
+                len: new.len(),
+                row: tokens.len(),
+            });
             positions.extend((sequence.len..sequence.len + new.len()).map(|it| it as u32));
             tokens.extend_from_slice(new);
         }
         let batch = Batch { tokens: &tokens, positions: &positions, spans: &spans, logits_for };
         let mut logits = Vec::new();
-        self.model.forward(&batch, &mut self.kv, &mut self.scratch, &mut logits).expect("the batch is well formed");
+        self.model
+            .forward(&batch, &mut self.kv, &mut self.scratch, &mut logits)
+            .expect("the batch is well formed");
         for (sequence, new) in rows.iter_mut() {
             sequence.len += new.len();
         }

@@ -18,10 +18,8 @@ pub(crate) fn model_file() -> PathBuf {
         let set = env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
         set.unwrap_or_else(|| env::home_dir().unwrap_or_default().join(".cache"))
     };
-    let path = env::var_os("JACKFIELD_TEST_MODEL").map_or_else(
-        || cache().join("jackfield/models/SmolLM2-135M-Instruct.Q4_1.gguf"),
-        PathBuf::from,
-    );
+    let path = env::var_os("JACKFIELD_TEST_MODEL")
+        .map_or_else(|| cache().join("jackfield/models/SmolLM2-135M-Instruct.Q4_1.gguf"), PathBuf::from);
     assert!(
         path.is_file(),
         "{} is not there: fetch it with `cargo run --release -- model pull`, or name a copy in JACKFIELD_TEST_MODEL",

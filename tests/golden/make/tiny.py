@@ -148,10 +148,10 @@ def tensors(shape, kind, widen):
 
 
 def byte_tokens():
-    """GPT-2's alphabet for the 256 bytes, in byte order, and four control tokens."""
+    """GPT-2's alphabet for the 256 bytes, in byte order, one merged token and three control tokens."""
     shown = [*range(33, 127), *range(161, 173), *range(174, 256)]
     hidden = [b for b in range(256) if b not in shown]
-    return [chr(b) if b in shown else chr(256 + hidden.index(b)) for b in range(256)] + ["<|a|>", "<|b|>", "<|c|>", "<|d|>"]
+    return [chr(b) if b in shown else chr(256 + hidden.index(b)) for b in range(256)] + ["ab", "<|a|>", "<|b|>", "<|c|>"]
 
 
 def write(path, shape, kind, widen):
@@ -160,8 +160,8 @@ def write(path, shape, kind, widen):
     )
     values |= {
         "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "gpt-2", "tokenizer.ggml.tokens": byte_tokens(),
-        "tokenizer.ggml.token_type": [1] * 256 + [3] * 4, "tokenizer.ggml.merges": ["a b"],
-        "tokenizer.ggml.bos_token_id": 256, "tokenizer.ggml.eos_token_id": 257,
+        "tokenizer.ggml.token_type": [1] * 257 + [3] * 3, "tokenizer.ggml.merges": ["a b"],
+        "tokenizer.ggml.bos_token_id": 257, "tokenizer.ggml.eos_token_id": 258,
     }
     gguf_files.write(path, shape["architecture"], values, tensors(shape, kind, widen))
 
