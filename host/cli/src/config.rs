@@ -107,8 +107,11 @@ impl Settings {
     fn merge(args: &ServeArgs, file: File, dirs: &Dirs) -> Result<Settings, ConfigError> {
         let model = args.model.as_deref().or(file.model.as_deref()).unwrap_or(DEFAULT_MODEL);
         let loopback = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        let model = ModelRef::parse(model)?;
+        let mut server = file.server.over(ServerConfig::default());
+        server.model_id.get_or_insert_with(|| model.id());
         Ok(Settings {
-            model: ModelRef::parse(model)?,
+            model,
             listen: args.listen.or(file.listen).unwrap_or(loopback(8080)),
             admin_listen: args.admin_listen.or(file.admin_listen).unwrap_or(loopback(8081)),
             policies: args.policies.clone().or(file.policies),
@@ -118,7 +121,7 @@ impl Settings {
             server: ServerConfig {
                 keys: file.keys.into_iter().map(|Key { key, tenant }| ApiKey { key, tenant }).collect(),
                 admin_key: args.admin_key.clone().or(file.admin_key).filter(|key| !key.is_empty()),
-                ..file.server.over(ServerConfig::default())
+                ..server
             },
         })
     }

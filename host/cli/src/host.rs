@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use jackfield_dialog::MemoryStore;
+use jackfield_dialog::{MemoryLimits, MemoryStore};
 use jackfield_engine::Engine;
 use jackfield_kernels::Cpu;
 use jackfield_model::{Model, Tokenizer};
@@ -30,7 +30,7 @@ pub(crate) fn assemble(settings: &Settings, dirs: &Dirs, keep_state: bool) -> Re
     Ok(Host {
         engine,
         registry: Arc::new(registry),
-        sessions: Arc::new(MemoryStore::default()),
+        sessions: Arc::new(MemoryStore::new(MemoryLimits::default())),
         config: settings.server.clone(),
     })
 }
@@ -97,7 +97,7 @@ impl HostServices for ModelServices {
     }
 
     fn token_boundaries(&self, text: &str) -> Vec<u32> {
-        self.tokenizer.boundaries(text)
+        self.tokenizer.boundaries(text).unwrap_or_default()
     }
 
     fn log(&self, policy: &str, level: LogLevel, text: &str) {

@@ -123,7 +123,7 @@ impl Engine {
     /// # Errors
     /// The job is refused at once, before it costs anything, when it is out of range, too long, or one too many.
     pub fn submit(&self, job: Job) -> Result<Ticket, SubmitError> {
-        job.check(self.info.vocab)?;
+        job.check(self.info.vocab, self.shared.max_choices)?;
         if job.prompt.len() >= self.info.context {
             return Err(SubmitError::TooLong {
                 prompt_tokens: job.prompt.len(),
@@ -214,6 +214,7 @@ pub(crate) struct Shared {
     scheduler: Mutex<Scheduler>,
     in_flight: AtomicUsize,
     max_in_flight: usize,
+    max_choices: usize,
     next_request: AtomicU64,
     closed: AtomicBool,
 }
@@ -224,6 +225,7 @@ impl Shared {
             scheduler: Mutex::new(scheduler),
             in_flight: AtomicUsize::new(0),
             max_in_flight: config.max_in_flight(),
+            max_choices: config.max_running,
             next_request: AtomicU64::new(0),
             closed: AtomicBool::new(false),
         }

@@ -1,6 +1,6 @@
 //! What `--model` may say.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::FetchError;
 use super::catalogue::{self, Entry};
@@ -35,10 +35,23 @@ impl ModelRef {
         if let Some(file) = HuggingFaceFile::parse(text.strip_prefix("hf:").unwrap_or(text)) {
             return Ok(ModelRef::HuggingFace(file));
         }
+        // Whether it is there is found out when it is opened.
         if text.ends_with(".gguf") {
-            return Err(FetchError::NoFile(path));
+            return Ok(ModelRef::File(path));
         }
         Err(FetchError::Unknown(text.to_owned()))
+    }
+}
+
+impl ModelRef {
+    /// What clients call it when the configuration gives no name: the catalogue's, or the file's without its ending.
+    pub(crate) fn id(&self) -> String {
+        let stem = |path: &Path| path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+        match self {
+            ModelRef::Catalogue(entry) => entry.name.to_owned(),
+            ModelRef::File(path) => stem(path),
+            ModelRef::HuggingFace(file) => stem(Path::new(&file.file)),
+        }
     }
 }
 
@@ -75,7 +88,12 @@ mod tests {
     fn what_is_no_reference_is_refused_with_the_names() {
         let error = ModelRef::parse("smolm").unwrap_err().to_string();
         assert!(error.contains("smollm2-135m"), "{error}");
-        assert!(matches!(ModelRef::parse("gone.gguf"), Err(FetchError::NoFile(_))));
-        assert!(matches!(ModelRef::parse("o/../m.gguf"), Err(FetchError::NoFile(_))));
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_still_a_file() {
+        for path in ["gone.gguf", "o/../m.gguf", "/o/r/m.gguf"] {
+            assert_eq!(ModelRef::parse(path).unwrap(), ModelRef::File(path.into()));
+        }
     }
 }
