@@ -10,8 +10,8 @@ mod tiny;
 
 use std::sync::OnceLock;
 
-use jackfield_model::{ChatMessage, Gguf, Model, RenderOptions};
-use runner::{Runner, argmax, cpu};
+use jackfield_model::{ChatMessage, Cpu, Gguf, Model, RenderOptions};
+use runner::{Runner, argmax};
 use serde::Deserialize;
 
 /// Where llama.cpp's two largest logits are closer than this, it has no opinion of its own: going from batches of 512
@@ -145,7 +145,8 @@ fn tiny_models_of_every_kind_give_the_logits_of_llama_cpp() {
     let mut wrong = Vec::new();
     for case in &reference.cases {
         let gguf = Gguf::from_bytes(case.file()).expect("the file is well formed");
-        let model = Model::from_gguf(gguf, cpu()).unwrap_or_else(|error| panic!("{}: {error}", case.label()));
+        let model =
+            Model::from_gguf(gguf, Cpu::new(1)).unwrap_or_else(|error| panic!("{}: {error}", case.label()));
         let mut runner = Runner::new(&model, prompt.len());
         let mut sequence = runner.sequence(prompt.len());
         let logits = runner.feed(&mut sequence, &prompt, prompt.len());
@@ -224,5 +225,5 @@ fn reference() -> &'static Reference {
 
 fn model() -> &'static Model {
     static MODEL: OnceLock<Model> = OnceLock::new();
-    MODEL.get_or_init(|| Model::load(&support::model_file(), cpu()).expect("the default model loads"))
+    MODEL.get_or_init(|| Model::load(&support::model_file(), Cpu::new(2)).expect("the default model loads"))
 }

@@ -1,8 +1,6 @@
 //! Runs a model over whole sequences, with the cache cut into blocks that lie in no order.
 
-use std::sync::Arc;
-
-use jackfield_model::{Batch, Cpu, KvArena, KvSpan, Model, Scratch};
+use jackfield_model::{Batch, KvArena, KvSpan, Model, Scratch};
 
 const BLOCK: usize = 16;
 /// Rows of one step of a long prompt: not a multiple of the block, so that chunks end inside blocks.
@@ -20,10 +18,6 @@ pub(crate) struct Runner<'a> {
 pub(crate) struct Sequence {
     table: Vec<u32>,
     len: usize,
-}
-
-pub(crate) fn cpu() -> Arc<Cpu> {
-    Cpu::new(2)
 }
 
 impl<'a> Runner<'a> {
