@@ -64,21 +64,21 @@ fn secret_at(run: &Run, from: usize, wanted: Wanted) -> Option<(Found, usize)> {
     });
     (1..=fitting.count()).rev().find_map(|count| {
         let groups = &groups[..count];
-        let digits: Vec<u8> = groups.iter().flat_map(|group| group.digits.iter().copied()).collect();
+        let digits = &run.digits[groups[0].digits.start..groups[count - 1].digits.end];
         let x_end = run.x_end.filter(|_| from + count == run.groups.len());
         let start = run.plus.filter(|_| from == 0).unwrap_or(groups[0].at.start);
         let end = groups[count - 1].at.end;
         let found = |secret, at, digits: &[u8]| Found { secret, at, counting: counting(digits) };
         if wanted.resident_id
-            && let Some(end) = resident_id_end(&digits, end, x_end)
+            && let Some(end) = resident_id_end(digits, end, x_end)
         {
-            let mut found = found(Secret::ResidentId, groups[0].at.start..end, &digits);
+            let mut found = found(Secret::ResidentId, groups[0].at.start..end, digits);
             found.counting.extend((digits.len() == 17).then_some('X'));
             Some((found, count))
-        } else if wanted.cards && is_card(groups, &digits, wanted.known_issuers_only) {
-            Some((found(Secret::Card, groups[0].at.start..end, &digits), count))
-        } else if wanted.chinese_mobile && is_chinese_mobile(groups, &digits) {
-            Some((found(Secret::Phone, start..end, &digits), count))
+        } else if wanted.cards && is_card(groups, digits, wanted.known_issuers_only) {
+            Some((found(Secret::Card, groups[0].at.start..end, digits), count))
+        } else if wanted.chinese_mobile && is_chinese_mobile(groups, digits) {
+            Some((found(Secret::Phone, start..end, digits), count))
         } else {
             None
         }
@@ -88,16 +88,15 @@ fn secret_at(run: &Run, from: usize, wanted: Wanted) -> Option<(Found, usize)> {
 /// A plus sign and 7 to 15 digits; for China exactly its eleven.
 fn international(run: &Run) -> Option<(Found, usize)> {
     let start = run.plus?;
-    let mut digits: Vec<u8> = Vec::new();
     let mut best = None;
     for (n, group) in run.groups.iter().enumerate() {
-        digits.extend(&group.digits);
+        let digits = &run.digits[..group.digits.end];
         let china = digits.starts_with(&[8, 6]);
         if digits.len() > 15 || (china && digits.len() > 13) {
             break;
         }
         if digits.len() >= 7 {
-            let counting = counting(&digits);
+            let counting = counting(digits);
             best = Some((Found { secret: Secret::Phone, at: start..group.at.end, counting }, n + 1));
         }
     }

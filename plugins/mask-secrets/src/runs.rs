@@ -10,6 +10,8 @@ const SEPARATORS: usize = 3;
 pub(crate) struct Run {
     /// Where the plus sign in front begins.
     pub(crate) plus: Option<usize>,
+    /// The values of all digits.
+    pub(crate) digits: Vec<u8>,
     pub(crate) groups: Vec<Group>,
     /// Where an x directly after the last digit ends: the check character of some identity numbers.
     pub(crate) x_end: Option<usize>,
@@ -18,8 +20,10 @@ pub(crate) struct Run {
 /// Digits without anything between them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Group {
+    /// Where in the text.
     pub(crate) at: Range<usize>,
-    pub(crate) digits: Vec<u8>,
+    /// Where among the digits of the run.
+    pub(crate) digits: Range<usize>,
 }
 
 /// The watch for runs that can be of interest: a plus sign and seven digits, or eleven digits. Finds the runs of
@@ -27,7 +31,7 @@ pub(crate) struct Group {
 pub(crate) fn watch() -> String {
     let d = "[0-9０-９]";
     let s = r"[ \u{a0}\u{3000}()（）\-－‐‑–]{0,3}";
-    format!("[+＋]{d}(?:{s}{d}){{6,}}|{d}(?:{s}{d}){{10,}}[xXｘＸ]?")
+    format!("(?:[+＋]{d}(?:{s}{d}){{6,}}|{d}(?:{s}{d}){{10,}})[xXｘＸ]?")
 }
 
 /// All runs of the text, however short.
@@ -38,8 +42,9 @@ pub(crate) fn runs(text: &str) -> Vec<Run> {
     while let Some((at, c)) = rest.next() {
         match digit(c) {
             Some(value) => {
-                let run = Run { plus, groups: vec![Group::new(at, c, value)], x_end: None };
-                let (run, end) = grow(text, run);
+                let mut run = Run { plus, digits: Vec::new(), groups: Vec::new(), x_end: None };
+                run.push(at, c, value);
+                let (run, end) = grow(text, run, at + c.len_utf8());
                 while rest.next_if(|(at, _)| *at < end).is_some() {}
                 runs.push(run);
                 plus = None;
@@ -50,9 +55,8 @@ pub(crate) fn runs(text: &str) -> Vec<Run> {
     runs
 }
 
-/// Takes all that belongs to a run of which the first digit is known, and says where it ends.
-fn grow(text: &str, mut run: Run) -> (Run, usize) {
-    let mut end = run.groups[0].at.end;
+/// Takes all that belongs to a run of which the first digit, which ends at `end`, is known. Says where it ends.
+fn grow(text: &str, mut run: Run, mut end: usize) -> (Run, usize) {
     loop {
         let mut after = text[end..].char_indices();
         let mut separators = 0;
@@ -67,10 +71,7 @@ fn grow(text: &str, mut run: Run) -> (Run, usize) {
             }
         };
         let Some((at, c, value)) = found else { break };
-        match run.groups.last_mut() {
-            Some(group) if group.at.end == at => group.push(c, value),
-            _ => run.groups.push(Group::new(at, c, value)),
-        }
+        run.push(at, c, value);
         end = at + c.len_utf8();
     }
     let x = text[end..].chars().next().filter(|c| narrow(*c).eq_ignore_ascii_case(&'x'));
@@ -82,14 +83,17 @@ fn is_separator(c: char) -> bool {
     matches!(narrow(c), ' ' | '\u{a0}' | '(' | ')' | '-' | '‐' | '‑' | '–')
 }
 
-impl Group {
-    fn new(at: usize, c: char, value: u8) -> Group {
-        Group { at: at..at + c.len_utf8(), digits: vec![value] }
-    }
-
-    fn push(&mut self, c: char, value: u8) {
-        self.at.end += c.len_utf8();
+impl Run {
+    fn push(&mut self, at: usize, c: char, value: u8) {
+        let (text, digit) = (at..at + c.len_utf8(), self.digits.len());
         self.digits.push(value);
+        match self.groups.last_mut() {
+            Some(group) if group.at.end == at => {
+                group.at.end = text.end;
+                group.digits.end += 1;
+            }
+            _ => self.groups.push(Group { at: text, digits: digit..digit + 1 }),
+        }
     }
 }
 

@@ -61,7 +61,8 @@ fn literal(c: char, wide: &mut String, place: Place) {
 }
 
 fn push_escaped(c: char, wide: &mut String) {
-    if c.is_ascii_punctuation() {
+    // An escaped angle bracket is the edge of a word.
+    if c.is_ascii_punctuation() && !matches!(c, '<' | '>') {
         wide.push('\\');
     }
     wide.push(c);
@@ -73,7 +74,7 @@ fn escape(rest: &mut Rest<'_>, wide: &mut String, place: Place) -> Result<(), St
     match (c, place) {
         ('d', Place::InClass) => wide.push_str(DIGITS),
         ('d', Place::Outside) => wide.extend(["[", DIGITS, "]"]),
-        (c, _) if c.is_ascii_punctuation() => literal(c, wide, place),
+        (c, _) if c.is_ascii_punctuation() && !matches!(c, '<' | '>') => literal(c, wide, place),
         (c, _) => {
             wide.extend(['\\', c]);
             // \p{Han}, \x{3000}, \u{3000}: what is in the braces is a name, not text. \x41 and \u3000: likewise.
@@ -210,6 +211,7 @@ mod tests {
         assert_eq!(wide(r"[[:alpha:]&&[^x]]"), r"[[:alpha:]&&[^xｘ]]");
         assert_eq!(wide(r"[\]\-\p{Han}]"), r"[\]］\-－－‐‑–\p{Han}]");
         assert_eq!(wide("[!-~]"), r"[\!-\~！-～]");
+        assert_eq!(wide("<[>a]"), r"[<＜][>＞aａ]");
     }
 
     #[test]
@@ -221,6 +223,7 @@ mod tests {
             r"(?i:.)",
             r"^\w+\s$",
             r"\x41\u{3000}\pL\p{Han}|",
+            r"\<\w",
             r".{2,3}",
         ] {
             assert_eq!(wide(same), same);
