@@ -14,13 +14,13 @@ use jackfield_model::{ChatMessage, Cpu, Gguf, Model, RenderOptions};
 use runner::{Runner, argmax};
 use serde::Deserialize;
 
-/// Where llama.cpp's two largest logits are closer than this, it has no opinion of its own: going from batches of 512
-/// to batches of 1 moves the distance of the two by up to 0.82 (golden/README.md).
+/// Where llama.cpp's two largest logits are closer than this, it has no opinion of its own: another batch size or
+/// flash attention moves the distance of the two by up to 0.83 (golden/README.md).
 const NEAR_TIE: f32 = 0.8;
-/// How far the five largest logits of a first step may be from llama.cpp's. Its own configurations are up to 2.0 from
-/// one another.
+/// How far the five largest logits of a first step may be from llama.cpp's, whose own configurations are up to 2.15
+/// from one another.
 const LOGIT_TOLERANCE: f32 = 2.0;
-/// Steps that may part at a near-tie, of all; llama.cpp parts from itself at 3.5 % of them.
+/// Steps that may part at a near-tie, of all; llama.cpp's configurations part at 3.5 to 4.2 % of them.
 const PARTED_AT_MOST: f32 = 0.05;
 /// Prompts up to this length also run free, all in one batch.
 const SHORT: usize = 400;
