@@ -43,7 +43,7 @@ async fn a_stream_and_a_whole_answer_say_the_same() {
     let usage: Value = serde_json::from_str(&events[events.len() - 2]).unwrap();
     assert_eq!(usage["choices"], json!([]));
     for field in ["prompt_tokens", "completion_tokens"] {
-        assert_eq!(usage["usage"][field], whole["usage"][field]);
+        assert_eq!(usage["usage"][field], whole["usage"][field], "{usage} {whole}");
     }
 }
 

@@ -67,7 +67,10 @@ struct Choice {
     chain: Chain,
     /// The model's own text, counted for a usage that the engine does not get to tell.
     text: String,
+    /// Its end was not told yet.
     open: bool,
+    /// The engine is still at it.
+    running: bool,
 }
 
 /// What one step brought for one choice.
@@ -85,6 +88,7 @@ impl Answer {
             chain: Chain::new(&parts.filters, parts.stream_id.wrapping_add(index)),
             text: String::new(),
             open: true,
+            running: true,
         };
         Answer {
             choices: (0..parts.choices).map(choice).collect(),
@@ -136,7 +140,8 @@ impl Answer {
                     }
                 }
                 Output::Finished { choice, reason } => {
-                    if let Some(news) = news.get_mut(choice as usize) {
+                    if let Some((choice, news)) = at(choice, &mut self.choices, &mut news) {
+                        choice.running = false;
                         news.finish = Some(reason);
                     }
                 }
@@ -152,9 +157,7 @@ impl Answer {
         match end {
             Some(Ok(usage)) => self.finish(usage_of(usage)).await,
             Some(Err(error)) => self.fail(error),
-            None if self.choices.iter().all(|choice| !choice.open) && self.last.is_some() => {
-                self.end_early().await;
-            }
+            None if self.is_ended_by_filters() => self.end_early().await,
             None => {}
         }
     }
@@ -217,6 +220,11 @@ impl Answer {
         }
     }
 
+    /// Nothing more will be sent, but the engine does not know.
+    fn is_ended_by_filters(&self) -> bool {
+        self.choices.iter().all(|choice| !choice.open) && self.choices.iter().any(|choice| choice.running)
+    }
+
     /// Filters ended every choice before the engine did. The job is cancelled; what it had made is counted from its
     /// text.
     async fn end_early(&mut self) {
@@ -268,6 +276,16 @@ impl Choice {
         let passed = self.chain.push(news.text, news.tokens, news.finish.is_some()).await?;
         Ok((self.index, passed, news.finish))
     }
+}
+
+/// A choice and its news, by the choice's number.
+fn at<'a>(
+    choice: u32,
+    choices: &'a mut [Choice],
+    news: &'a mut [News],
+) -> Option<(&'a mut Choice, &'a mut News)> {
+    let index = choice as usize;
+    Some((choices.get_mut(index)?, news.get_mut(index)?))
 }
 
 fn token(info: TokenInfo) -> Token {
