@@ -61,6 +61,8 @@ pub(crate) mod filtering {
             package jackfield:host;
             world filtering { export jackfield:policy/output-filtering@0.1.0; }
         ",
+        // Windows come every step: they are lowered from where they are, not copied first.
+        ownership: Borrowing { duplicate_if_necessary: false },
         with: { "jackfield:policy/types@0.1.0": crate::bindings::shared::jackfield::policy::types },
     });
 }

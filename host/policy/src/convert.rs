@@ -134,15 +134,29 @@ pub(crate) fn budget(budget: &Budget) -> c::Budget {
     }
 }
 
-pub(crate) fn window(window: &Window) -> f::Window {
-    f::Window {
-        stream_id: window.stream_id,
-        sent_tail: window.sent_tail.clone(),
-        pending: window.pending.clone(),
+/// The parts of windows that have to be rewritten, for [`windows`] to point at.
+pub(crate) struct WindowParts {
+    hits: Vec<f::Hit>,
+    tokens: Vec<f::Token>,
+}
+
+pub(crate) fn window_parts(window: &Window) -> WindowParts {
+    WindowParts {
         hits: window.hits.iter().map(hit).collect(),
         tokens: window.tokens.iter().map(token).collect(),
-        final_: window.is_final,
     }
+}
+
+pub(crate) fn windows<'a>(windows: &'a [Window], parts: &'a [WindowParts]) -> Vec<f::Window<'a>> {
+    let window = |(window, parts): (&'a Window, &'a WindowParts)| f::Window {
+        stream_id: window.stream_id,
+        sent_tail: &window.sent_tail,
+        pending: &window.pending,
+        hits: &parts.hits,
+        tokens: &parts.tokens,
+        final_: window.is_final,
+    };
+    windows.iter().zip(parts).map(window).collect()
 }
 
 fn hit(hit: &Hit) -> f::Hit {

@@ -306,7 +306,8 @@ impl Policy {
             return self.wrong_kind();
         };
         self.called(|| {
-            let given: Vec<_> = windows.iter().map(convert::window).collect();
+            let parts: Vec<_> = windows.iter().map(convert::window_parts).collect();
+            let given = convert::windows(windows, &parts);
             let answer = self.run(|store, instance| {
                 work.load(&mut *store, instance)?
                     .jackfield_policy_output_filtering()

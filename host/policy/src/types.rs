@@ -11,6 +11,7 @@ mod routing;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use compression::edit_text;
 pub use compression::{Budget, Edit, Part, apply_edits};
 pub use extraction::{Next, Slot, Stamp, Transition};
 pub use filtering::{Hit, Interest, Replacement, TokenProbability, Verdict, Watch, Window};

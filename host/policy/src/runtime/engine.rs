@@ -57,7 +57,7 @@ fn config(allocation: Allocation, max_calls: u32, cache: Arc<Functions>) -> Resu
         .epoch_interruption(true)
         // A guest's stack lies on the caller's thread; twice this still fits the smallest thread we call from.
         .max_wasm_stack(512 << 10)
-        .wasm_backtrace(false)
+        .wasm_backtrace_max_frames(None)
         .enable_incremental_compilation(cache)?;
     match allocation {
         Allocation::Pool => {
