@@ -174,8 +174,8 @@ impl ServerTable {
 
 /// Paths in the file are relative to the file.
 fn read_file(path: &Path) -> Result<File, ConfigError> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|cause| ConfigError::Read { path: path.to_owned(), cause })?;
+    let text =
+        std::fs::read_to_string(path).map_err(|cause| ConfigError::Read { path: path.to_owned(), cause })?;
     let mut file: File =
         toml::from_str(&text).map_err(|cause| ConfigError::Parse { path: path.to_owned(), cause })?;
     let base = path.parent().unwrap_or(Path::new(""));
@@ -216,7 +216,8 @@ mod tests {
 
     #[test]
     fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
-        let found = settings("listen = '127.0.0.1:1'\nthreads = 3\n[engine]\nkv_mib = 2", &["--threads", "5"]);
+        let found =
+            settings("listen = '127.0.0.1:1'\nthreads = 3\n[engine]\nkv_mib = 2", &["--threads", "5"]);
         let found = found.expect("good");
         assert_eq!(found.listen.port(), 1);
         assert_eq!(found.admin_listen.port(), 8081);
@@ -241,7 +242,8 @@ mod tests {
     #[test]
     fn ports_and_keys_are_not_shared() {
         assert!(refusal("admin_listen = '127.0.0.1:8080'", &[]).contains("never shares"));
-        let twice = "[[keys]]\nkey = 'sk-12345678'\ntenant = 'a'\n[[keys]]\nkey = 'sk-12345678'\ntenant = 'b'";
+        let twice =
+            "[[keys]]\nkey = 'sk-12345678'\ntenant = 'a'\n[[keys]]\nkey = 'sk-12345678'\ntenant = 'b'";
         assert!(refusal(twice, &[]).contains("key number 1"));
     }
 }

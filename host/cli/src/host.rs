@@ -51,7 +51,8 @@ pub(crate) fn serve(
     settings: &Settings,
     ready: impl FnOnce(SocketAddr) + Send + 'static,
 ) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::failed)?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::failed)?;
     let outcome = runtime.block_on(async {
         let api = bind(settings.listen).await?;
         let admin = bind(settings.admin_listen).await?;

@@ -36,8 +36,14 @@ fn activate(registry: &Registry, uploads: Vec<Upload>, state: &Path) -> Result<(
             tracing::info!(policy = name, "as at the last start; what was acknowledged since stays");
             continue;
         }
-        let applied = registry.put(upload).map_err(|refusal| Failure::failed(format!("policy {name}: {refusal}")))?;
-        tracing::info!(policy = name, generation = applied.generation, changed = applied.changed, "policy in force");
+        let applied =
+            registry.put(upload).map_err(|refusal| Failure::failed(format!("policy {name}: {refusal}")))?;
+        tracing::info!(
+            policy = name,
+            generation = applied.generation,
+            changed = applied.changed,
+            "policy in force"
+        );
         seeds.taken.insert(name, seed);
         seeds.write().map_err(|error| Failure::failed(format!("{}: {error}", seeds.path.display())))?;
     }
@@ -71,7 +77,9 @@ impl Seeds {
 
 fn seed_of(upload: &Upload) -> Result<String, serde_json::Error> {
     let mut hasher = Sha256::new();
-    for part in [&upload.component[..], &serde_json::to_vec(&upload.manifest)?, &serde_json::to_vec(&upload.config)?] {
+    for part in
+        [&upload.component[..], &serde_json::to_vec(&upload.manifest)?, &serde_json::to_vec(&upload.config)?]
+    {
         hasher.update((part.len() as u64).to_le_bytes());
         hasher.update(part);
     }

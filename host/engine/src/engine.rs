@@ -125,10 +125,7 @@ impl Engine {
     pub fn submit(&self, job: Job) -> Result<Ticket, SubmitError> {
         job.check(self.info.vocab, self.shared.max_choices)?;
         if job.prompt.len() >= self.info.context {
-            return Err(SubmitError::TooLong {
-                prompt_tokens: job.prompt.len(),
-                limit: self.info.context,
-            });
+            return Err(SubmitError::TooLong { prompt_tokens: job.prompt.len(), limit: self.info.context });
         }
         if !self.is_ready() {
             return Err(SubmitError::Down);

@@ -85,7 +85,9 @@ impl Job {
     pub(crate) fn check(&self, vocab: usize, max_choices: usize) -> Result<(), InvalidJob> {
         ensure(!self.prompt.is_empty(), "prompt", || "is empty; give at least one token".into())?;
         let choices = 1..=max_choices;
-        ensure(choices.contains(&(self.n as usize)), "n", || format!("is {}; ask for 1 to {max_choices}", self.n))?;
+        ensure(choices.contains(&(self.n as usize)), "n", || {
+            format!("is {}; ask for 1 to {max_choices}", self.n)
+        })?;
         ensure(self.max_new_tokens >= 1, "max_new_tokens", || "is 0; ask for at least one token".into())?;
         ensure(self.stop.iter().all(|s| !s.is_empty()), "stop", || "has an empty string".into())?;
         let known = |id: &u32| (*id as usize) < vocab;

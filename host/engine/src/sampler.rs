@@ -62,7 +62,8 @@ impl Sampler {
         if s.repetition_penalty != 1.0 {
             for &id in self.prompt.iter().chain(self.counts.keys().filter(|id| !self.prompt.contains(*id))) {
                 let logit = &mut logits[id as usize];
-                *logit = if *logit > 0.0 { *logit / s.repetition_penalty } else { *logit * s.repetition_penalty };
+                *logit =
+                    if *logit > 0.0 { *logit / s.repetition_penalty } else { *logit * s.repetition_penalty };
             }
         }
         if s.presence_penalty != 0.0 || s.frequency_penalty != 0.0 {
@@ -184,9 +185,7 @@ impl RawLogprobs {
         let sum: f64 = logits.iter().map(|&l| f64::from(l - best).exp()).sum();
         let log_sum = best + sum.ln() as f32;
         let mut ids: Vec<u32> = (0..logits.len() as u32).collect();
-        let by_logit = |a: &u32, b: &u32| {
-            logits[*b as usize].total_cmp(&logits[*a as usize]).then(a.cmp(b))
-        };
+        let by_logit = |a: &u32, b: &u32| logits[*b as usize].total_cmp(&logits[*a as usize]).then(a.cmp(b));
         let top = usize::from(top).min(ids.len());
         if top > 0 && top < ids.len() {
             ids.select_nth_unstable_by(top - 1, by_logit);
@@ -243,9 +242,8 @@ mod tests {
     #[test]
     fn a_seed_repeats_and_choices_differ() {
         let logits: Vec<f32> = (0..50).map(|i| (i % 7) as f32 * 0.1).collect();
-        let run = |seed, choice| {
-            draws(&mut Sampler::new(Sampling::default(), seed, choice, &[]), &logits, 32)
-        };
+        let run =
+            |seed, choice| draws(&mut Sampler::new(Sampling::default(), seed, choice, &[]), &logits, 32);
         assert_eq!(run(7, 0), run(7, 0));
         assert_ne!(run(7, 0), run(8, 0));
         assert_ne!(run(7, 0), run(7, 1));

@@ -78,12 +78,7 @@ impl StopMatcher {
 
 /// Length of the longest proper prefix of `stop` that `text` ends with.
 fn overlap(text: &str, stop: &str) -> usize {
-    stop.char_indices()
-        .map(|(at, _)| at)
-        .skip(1)
-        .filter(|&at| text.ends_with(&stop[..at]))
-        .max()
-        .unwrap_or(0)
+    stop.char_indices().map(|(at, _)| at).skip(1).filter(|&at| text.ends_with(&stop[..at])).max().unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -2,14 +2,12 @@
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{Receiver, RecvError, TryRecvError};
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvError, TryRecvError};
 use std::time::Instant;
 
 use jackfield_model::Model;
-use jackfield_scheduler::{
-    Event, FinishReason, Millis, Plan, Request, RequestId, Sampled, SequenceId,
-};
+use jackfield_scheduler::{Event, FinishReason, Millis, Plan, Request, RequestId, Sampled, SequenceId};
 
 use crate::engine::{Admission, Shared};
 use crate::job::{EngineFault, Finish, Job, Output, Usage};

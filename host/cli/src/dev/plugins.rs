@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use jackfield_builder::Toolchain;
-use jackfield_policy::{Registry, Upload};
+use jackfield_policy::{Applied, Refusal, Registry, Upload};
 
 use super::watch::{self, Change};
 use crate::policies::{PolicyFolder, is_policy_folder};
@@ -43,13 +43,17 @@ impl Plugins {
     pub(super) fn watch(mut self) {
         let folder = self.folder.clone();
         if let Err(error) = watch::each_change(&folder, |changes| self.react(changes)) {
-            eprintln!("watching {} failed: {error}; saving no longer swaps, restart to mend", folder.display());
+            eprintln!(
+                "watching {} failed: {error}; saving no longer swaps, restart to mend",
+                folder.display()
+            );
         }
     }
 
     fn react(&mut self, changes: BTreeMap<PathBuf, Change>) {
         let present: BTreeSet<PathBuf> = self.folders().into_iter().collect();
-        let gone: Vec<PathBuf> = self.known.keys().filter(|folder| !present.contains(*folder)).cloned().collect();
+        let gone: Vec<PathBuf> =
+            self.known.keys().filter(|folder| !present.contains(*folder)).cloned().collect();
         for folder in gone {
             self.remove(&folder);
         }
@@ -92,7 +96,8 @@ impl Plugins {
     fn put(&mut self, path: &Path, upload: Upload, change: &Change, begun: Instant) {
         let known = Known { name: upload.manifest.name.clone(), component: Arc::clone(&upload.component) };
         let name = known.name.clone();
-        match self.registry.put(upload) {
+        let (outcome, outdated) = self.put_or_outdate(upload, change);
+        match outcome {
             Ok(applied) if applied.changed => {
                 let ms = begun.elapsed().as_millis();
                 eprintln!("{name}: {change} → in force as generation {} after {ms} ms", applied.generation);
@@ -103,7 +108,25 @@ impl Plugins {
                 eprintln!("{name}: {change} → nothing changed, generation {} stays", applied.generation);
                 self.known.insert(path.to_owned(), known);
             }
-            Err(refusal) => self.keep_old(&PolicyFolder::new(path), change, &refusal.to_string()),
+            Err(refusal) => return self.keep_old(&PolicyFolder::new(path), change, &refusal.to_string()),
+        }
+        if let Some(case) = outdated {
+            eprintln!(
+                "    a recorded case says otherwise; change it too, a server would refuse this:\n{}",
+                indent(&case)
+            );
+        }
+    }
+
+    /// An author who edits a rule means it, so a recorded case that holds the old rule is reported and does not stop the
+    /// swap. A case that fails after an edit of the source does.
+    fn put_or_outdate(&self, upload: Upload, change: &Change) -> (Result<Applied, Refusal>, Option<String>) {
+        let untried = Upload { cases: Vec::new(), ..upload.clone() };
+        match self.registry.put(upload) {
+            Err(case @ Refusal::Case { .. }) if !change.source => {
+                (self.registry.put(untried), Some(case.to_string()))
+            }
+            outcome => (outcome, None),
         }
     }
 

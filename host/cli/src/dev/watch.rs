@@ -92,9 +92,15 @@ fn split(plugins: &Path, path: &Path) -> Option<(PathBuf, PathBuf)> {
     let plugin = PathBuf::from(parts.next()?.as_os_str());
     let file = parts.as_path().to_owned();
     let name = file.file_name()?.to_string_lossy();
-    let scratch = name.starts_with('.') || name.starts_with('#') || name.ends_with('~') || name.ends_with(".swp") || name == "4913";
+    let scratch = name.starts_with('.')
+        || name.starts_with('#')
+        || name.ends_with('~')
+        || name.ends_with(".swp")
+        || name == "4913";
+    // Some editors write beside the file and rename: a name without an ending that is gone again was never a source.
+    let passing = file.extension().is_none() && !path.exists();
     let built = plugin.as_os_str() == "target" || file.starts_with("target");
-    (!scratch && !built).then_some((plugin, file))
+    (!scratch && !built && !passing).then_some((plugin, file))
 }
 
 #[cfg(test)]
@@ -117,6 +123,9 @@ mod tests {
 
     #[test]
     fn what_editors_and_compilers_leave_is_no_change() {
-        assert!(change(&["target/x/y", "a/.rules.toml.swp", "a/rules.toml~", "a/target/z", "Cargo.lock"]).is_empty());
+        assert!(
+            change(&["target/x/y", "a/.rules.toml.swp", "a/rules.toml~", "a/target/z", "Cargo.lock"])
+                .is_empty()
+        );
     }
 }

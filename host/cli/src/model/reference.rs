@@ -46,7 +46,9 @@ impl ModelRef {
 impl ModelRef {
     /// What clients call it when the configuration gives no name: the catalogue's, or the file's without its ending.
     pub(crate) fn id(&self) -> String {
-        let stem = |path: &Path| path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+        let stem = |path: &Path| {
+            path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
+        };
         match self {
             ModelRef::Catalogue(entry) => entry.name.to_owned(),
             ModelRef::File(path) => stem(path),
@@ -65,10 +67,7 @@ impl HuggingFaceFile {
                 && s.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
         };
         let good = plain(owner) && plain(name) && file.ends_with(".gguf") && file.split('/').all(plain);
-        good.then(|| HuggingFaceFile {
-            repository: format!("{owner}/{name}"),
-            file: file.to_owned(),
-        })
+        good.then(|| HuggingFaceFile { repository: format!("{owner}/{name}"), file: file.to_owned() })
     }
 }
 

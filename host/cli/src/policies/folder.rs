@@ -42,7 +42,8 @@ impl PolicyFolder {
     /// The folder's name, for people.
     pub(crate) fn name(&self) -> String {
         let full = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
-        full.file_name().map_or_else(|| self.path.display().to_string(), |name| name.to_string_lossy().into_owned())
+        full.file_name()
+            .map_or_else(|| self.path.display().to_string(), |name| name.to_string_lossy().into_owned())
     }
 
     /// Compiles the folder and reads what lies beside the source.
@@ -58,7 +59,8 @@ impl PolicyFolder {
             .map_err(|cause| SourceError::Manifest { path: self.path.join("policy.toml"), cause })?;
         let mut cases = Vec::new();
         for file in files.cases {
-            cases.extend(read_cases(file.json).map_err(|cause| SourceError::Case { path: file.path, cause })?);
+            cases
+                .extend(read_cases(file.json).map_err(|cause| SourceError::Case { path: file.path, cause })?);
         }
         Ok(Upload { manifest, component, config: files.config, cases })
     }

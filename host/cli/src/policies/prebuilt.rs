@@ -34,9 +34,14 @@ impl PrebuiltError {
 }
 
 /// Writes one built policy under `out`, whole or not at all.
-pub(crate) fn write_prebuilt(source: &PolicyFolder, upload: &Upload, out: &Path) -> Result<PathBuf, PrebuiltError> {
+pub(crate) fn write_prebuilt(
+    source: &PolicyFolder,
+    upload: &Upload,
+    out: &Path,
+) -> Result<PathBuf, PrebuiltError> {
     fs::create_dir_all(out).map_err(PrebuiltError::io(out))?;
-    let work = tempfile::Builder::new().prefix(".building-").tempdir_in(out).map_err(PrebuiltError::io(out))?;
+    let work =
+        tempfile::Builder::new().prefix(".building-").tempdir_in(out).map_err(PrebuiltError::io(out))?;
     for name in ["policy.toml", "rules.toml"] {
         copy_if_there(&source.path().join(name), &work.path().join(name))?;
     }
@@ -45,7 +50,9 @@ pub(crate) fn write_prebuilt(source: &PolicyFolder, upload: &Upload, out: &Path)
     fs::write(&component, &upload.component).map_err(PrebuiltError::io(&component))?;
     let target = out.join(&upload.manifest.name);
     match fs::remove_dir_all(&target) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(PrebuiltError::io(&target)(error)),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(PrebuiltError::io(&target)(error));
+        }
         _ => {}
     }
     fs::rename(work.keep(), &target).map_err(PrebuiltError::io(&target))?;
@@ -67,7 +74,8 @@ pub(crate) fn read_prebuilt(dir: &Path) -> Result<Vec<Upload>, PrebuiltError> {
 }
 
 fn read_one(folder: &Path) -> Result<Upload, PrebuiltError> {
-    let component = fs::read(folder.join(COMPONENT)).map_err(|_| PrebuiltError::NotBuilt(folder.to_owned()))?;
+    let component =
+        fs::read(folder.join(COMPONENT)).map_err(|_| PrebuiltError::NotBuilt(folder.to_owned()))?;
     Ok(PolicyFolder::new(folder).with_component(component.into())?)
 }
 
