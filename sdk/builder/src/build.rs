@@ -50,6 +50,9 @@ impl Toolchain {
         }
         let manifest = std::path::absolute(&manifest).map_err(|source| io(&manifest, source))?;
         let ran = run(&mut self.cargo_build(&manifest), None, say).map_err(start_error)?;
+        if let Some(how) = ran.killed {
+            return Err(BuildError::Killed { how });
+        }
         if !ran.success {
             return Err(BuildError::Compile { stderr: ran.stderr });
         }

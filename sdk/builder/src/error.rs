@@ -54,6 +54,12 @@ pub enum BuildError {
         /// The compiler's messages as it rendered them, without colours.
         stderr: String,
     },
+    /// Cargo was stopped from outside, so nothing is known of the source.
+    #[error("the build was stopped ({how}): build again")]
+    Killed {
+        /// By what, in the operating system's words.
+        how: String,
+    },
     /// It compiled, and no WebAssembly file came out.
     #[error(
         "{dir} compiled, but not to WebAssembly: its Cargo.toml needs `[lib] crate-type = [\"cdylib\", \"rlib\"]`"

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) success: bool,
+    /// How it ended, in words, where that was not by its own exit.
+    pub(crate) killed: Option<String>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
@@ -66,7 +68,8 @@ pub(crate) fn run(
         }
     }
     let status: ExitStatus = child.wait().map_err(start_error)?;
-    Ok(Ran { success: status.success(), stdout, stderr })
+    let killed = status.code().is_none().then(|| status.to_string());
+    Ok(Ran { success: status.success(), killed, stdout, stderr })
 }
 
 /// Runs a program that answers at once, and gives its trimmed stdout if it succeeded.
@@ -126,6 +129,15 @@ mod tests {
         let limit = Duration::from_millis(100);
         let error = run(&mut shell("exec sleep 600"), Some(limit), &mut |_| {}).expect_err("it hangs");
         assert!(matches!(error, RunError::TimedOut { .. }), "{error}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_program_that_was_killed_did_not_end_by_itself() {
+        let ran = run(&mut shell("kill -9 $$"), None, &mut |_| {}).expect("sh runs");
+        assert!(!ran.success && ran.killed.is_some_and(|how| how.contains('9')));
+        let ran = run(&mut shell("exit 1"), None, &mut |_| {}).expect("sh runs");
+        assert_eq!((ran.success, ran.killed), (false, None));
     }
 
     #[test]
