@@ -152,6 +152,11 @@ impl ModelConfig {
 }
 
 fn refuse_unsupported(keys: &Keys<'_>) -> Result<(), LoadError> {
+    let split = "split.count";
+    if let Some(parts) = keys.gguf.unsigned(split)?.filter(|&n| n > 1) {
+        let hint = "merge the parts into one file";
+        return Err(LoadError::Unsupported { field: split.into(), value: format!("{parts} parts"), hint });
+    }
     for name in UNSUPPORTED {
         let key = keys.key(name);
         let Some(value) = keys.gguf.get(&key)? else { continue };
@@ -186,7 +191,9 @@ fn head_dim(keys: &Keys<'_>, width: usize, heads: usize) -> Result<usize, LoadEr
         Some(n) => n,
         None if width % heads == 0 => width / heads,
         None => {
-            return Err(keys.bad("attention.head_count", format!("{heads} does not divide the width {width}")));
+            return Err(
+                keys.bad("attention.head_count", format!("{heads} does not divide the width {width}"))
+            );
         }
     };
     let value_length = keys.optional_size("attention.value_length", MAX_SIZE)?.unwrap_or(head_dim);

@@ -1,7 +1,11 @@
 //! Shared test support: tiny models, HTTP clients.
 
-pub mod generate;
-pub mod gguf_writer;
+pub mod admin;
+pub mod answer;
+pub mod ask;
+pub mod guest;
 pub mod host;
 pub mod http;
-pub mod tiny_model;
+pub mod wire;
+
+pub use jackfield_tiny::{generate, gguf_writer, reciter, tiny_model};

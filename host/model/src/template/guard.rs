@@ -37,21 +37,23 @@ const VOCABULARY: &[&str] = &[
 
 /// Knows the control tokens.
 pub(super) struct Guard {
-    finder: Option<AhoCorasick>,
+    finder: AhoCorasick,
     /// Sorted, lower case.
     forwards: Vec<String>,
     /// Each reversed, sorted.
     backwards: Vec<String>,
+    /// All of them, to look for a text inside.
+    joined: String,
     firsts: Vec<char>,
     longest: usize,
 }
 
 impl Guard {
-    pub(super) fn new(controls: &[String]) -> Self {
-        let finder = AhoCorasick::builder()
-            .match_kind(MatchKind::Standard)
-            .ascii_case_insensitive(true)
-            .build(controls);
+    /// None when the control tokens are too many to look for.
+    pub(super) fn new(controls: &[String]) -> Option<Self> {
+        let mut builder = AhoCorasick::builder();
+        let finder =
+            builder.match_kind(MatchKind::Standard).ascii_case_insensitive(true).build(controls).ok()?;
         let mut forwards: Vec<String> = controls.iter().map(|text| text.to_ascii_lowercase()).collect();
         let mut backwards: Vec<String> = forwards.iter().map(|text| text.chars().rev().collect()).collect();
         let mut firsts: Vec<char> = forwards.iter().filter_map(|text| text.chars().next()).collect();
@@ -60,7 +62,7 @@ impl Guard {
         firsts.sort_unstable();
         firsts.dedup();
         let longest = forwards.iter().map(String::len).max().unwrap_or(0);
-        Self { finder: finder.ok().filter(|_| !controls.is_empty()), forwards, backwards, firsts, longest }
+        Some(Self { finder, joined: forwards.join("\0"), forwards, backwards, firsts, longest })
     }
 
     /// The text with its marks.
@@ -86,8 +88,7 @@ impl Guard {
 
     /// Behind the first character of each control token in the text.
     fn spelled(&self, text: &str, at: &mut Vec<usize>) {
-        let found = self.finder.iter().flat_map(|finder| finder.find_overlapping_iter(text));
-        at.extend(found.map(|m| after_first(text, m.start())));
+        at.extend(self.finder.find_overlapping_iter(text).map(|m| after_first(text, m.start())));
     }
 
     /// Behind each character that could begin one.
@@ -135,8 +136,7 @@ impl Guard {
         if text.is_empty() || text.len() >= self.longest || VOCABULARY.contains(&text) {
             return false;
         }
-        let text = text.to_ascii_lowercase();
-        self.forwards.iter().any(|control| control.contains(&text))
+        self.joined.contains(&text.to_ascii_lowercase())
     }
 }
 

@@ -45,6 +45,9 @@ const PLAIN: &str = "\
 /// A render may take this many instructions, and one more for each byte of the conversation.
 const BASE_FUEL: u64 = 4_000_000;
 
+/// All control tokens together; models have some kilobytes.
+const MAX_CONTROL_BYTES: usize = 1 << 20;
+
 /// Where a template came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TemplateSource {
@@ -64,8 +67,8 @@ pub struct ChatTemplate {
     source: TemplateSource,
     text: String,
     tokens: SpecialTokens,
-    guard: Guard,
-    splitter: Splitter,
+    /// None when the template is unusable: nothing is rendered without them.
+    shields: Option<(Guard, Splitter)>,
     knows_developer: bool,
 }
 
@@ -81,7 +84,7 @@ pub struct SpecialTokens {
 }
 
 impl SpecialTokens {
-    fn of(tokenizer: &Tokenizer) -> Self {
+    pub(crate) fn of(tokenizer: &Tokenizer) -> Self {
         let text = |id: u32| tokenizer.token_text(id).to_owned();
         Self {
             bos: tokenizer.bos().map(text),
@@ -114,16 +117,19 @@ impl ChatTemplate {
     fn new(text: &str, source: TemplateSource, tokens: SpecialTokens) -> Self {
         let mut env = environment();
         let compiled = env.add_template_owned(NAME, without_generation_blocks(text));
-        let source = match compiled {
-            Ok(()) => source,
-            Err(e) => TemplateSource::Unusable(describe(&e)),
+        let shields = Some(&tokens.control)
+            .filter(|control| control.iter().map(String::len).sum::<usize>() <= MAX_CONTROL_BYTES);
+        let shields = shields.and_then(|control| Guard::new(control).zip(Splitter::new(control)));
+        let source = match (compiled, &shields) {
+            (Ok(()), Some(_)) => source,
+            (Ok(()), None) => TemplateSource::Unusable("the model has too many control tokens".into()),
+            (Err(e), _) => TemplateSource::Unusable(describe(&e)),
         };
         Self {
             env,
             source,
             text: text.to_owned(),
-            guard: Guard::new(&tokens.control),
-            splitter: Splitter::new(&tokens.control),
+            shields,
             tokens,
             knows_developer: text.contains("developer"),
         }
@@ -145,22 +151,26 @@ impl ChatTemplate {
         messages: &[ChatMessage],
         options: &RenderOptions,
     ) -> Result<Rendered, TemplateError> {
-        if let TemplateSource::Unusable(message) = &self.source {
-            return Err(TemplateError::Unusable { message: message.clone() });
-        }
+        let (guard, splitter) = match (&self.source, &self.shields) {
+            (TemplateSource::Unusable(message), _) => {
+                return Err(TemplateError::Unusable { message: message.clone() });
+            }
+            (_, Some((guard, splitter))) => (guard, splitter),
+            (_, None) => {
+                return Err(TemplateError::Unusable { message: "its control tokens are unknown".into() });
+            }
+        };
         let outside = self.outside(messages, options)?;
         let holds = |c: char| self.text.contains(c) || outside.values().any(|value| holds(value, c));
         let mark = guard::absent_mark(holds).ok_or(TemplateError::NoMarker)?;
-        let light = self.marked(&outside, mark, Strength::Light);
-        let strict = self.marked(&outside, mark, Strength::Strict);
+        let light = marked(guard, &outside, mark, Strength::Light);
+        let strict = marked(guard, &outside, mark, Strength::Strict);
+        let render = |variables| Ok(splitter.split(&self.render_marked(variables, options, mark)?, mark));
         if light == strict {
-            return self.render_marked(light, options, mark);
+            return render(light);
         }
-        let yardstick = self.render_marked(strict, options, mark);
-        match (self.render_marked(light, options, mark), yardstick) {
-            (Ok(light), Ok(strict)) if !light.controls().eq(strict.controls()) => Ok(strict),
-            (light, _) => light,
-        }
+        let (light, strict) = (render(light)?, render(strict)?);
+        Ok(if light.controls().eq(strict.controls()) { light } else { strict })
     }
 
     /// Everything that comes from outside, as the variables of the template.
@@ -188,36 +198,12 @@ impl ChatTemplate {
         }
     }
 
-    fn marked(&self, outside: &Map<String, Value>, mark: char, strength: Strength) -> Map<String, Value> {
-        let one = |(name, value): (&String, &Value)| (name.clone(), self.mark_value(value, mark, strength));
-        outside.iter().map(one).collect()
-    }
-
-    fn mark_value(&self, value: &Value, mark: char, strength: Strength) -> Value {
-        match value {
-            Value::String(text) => Value::String(self.guard.mark(text, Place::Value, mark, strength)),
-            Value::Array(items) => items.iter().map(|item| self.mark_value(item, mark, strength)).collect(),
-            Value::Object(fields) => {
-                let field = |(name, value): (&String, &Value)| match name.as_str() {
-                    // One of the five roles by now, and templates compare it.
-                    "role" => (name.clone(), value.clone()),
-                    _ => (
-                        self.guard.mark(name, Place::Key, mark, strength),
-                        self.mark_value(value, mark, strength),
-                    ),
-                };
-                Value::Object(fields.iter().map(field).collect())
-            }
-            plain => plain.clone(),
-        }
-    }
-
     fn render_marked(
         &self,
         variables: Map<String, Value>,
         options: &RenderOptions,
         mark: char,
-    ) -> Result<Rendered, TemplateError> {
+    ) -> Result<String, TemplateError> {
         let mut env = self.env.clone();
         env.set_fuel(Some(BASE_FUEL + variables.values().map(size).sum::<u64>()));
         let template = env.get_template(NAME).map_err(|e| failure(&e, mark))?;
@@ -234,8 +220,7 @@ impl ChatTemplate {
             let strftime = Jinja::from_function(move |format: String| time::strftime(now, &format));
             context.push(("strftime_now".into(), strftime));
         }
-        let text = template.render(Jinja::from_pairs(context)).map_err(|e| failure(&e, mark))?;
-        Ok(self.splitter.split(&text, mark))
+        template.render(Jinja::from_pairs(context)).map_err(|e| failure(&e, mark))
     }
 }
 
@@ -271,6 +256,31 @@ fn without_generation_blocks(text: &str) -> String {
     }
     out.push_str(rest);
     out
+}
+
+/// Everything with its marks, but for the roles: those are one of five words by now, and templates compare them.
+fn marked(guard: &Guard, outside: &Map<String, Value>, mark: char, strength: Strength) -> Map<String, Value> {
+    let one = |(name, value): (&String, &Value)| (name.clone(), mark_value(guard, value, mark, strength));
+    let mut marked: Map<String, Value> = outside.iter().map(one).collect();
+    let plain = outside.get("messages").and_then(Value::as_array).into_iter().flatten();
+    let messages = marked.get_mut("messages").and_then(Value::as_array_mut).into_iter().flatten();
+    for (message, plain) in messages.zip(plain) {
+        message["role"] = plain["role"].clone();
+    }
+    marked
+}
+
+fn mark_value(guard: &Guard, value: &Value, mark: char, strength: Strength) -> Value {
+    match value {
+        Value::String(text) => Value::String(guard.mark(text, Place::Value, mark, strength)),
+        Value::Array(items) => items.iter().map(|item| mark_value(guard, item, mark, strength)).collect(),
+        Value::Object(fields) => {
+            let name = |name: &str| guard.mark(name, Place::Key, mark, strength);
+            let value = |value| mark_value(guard, value, mark, strength);
+            Value::Object(fields.iter().map(|(k, v)| (name(k), value(v))).collect())
+        }
+        plain => plain.clone(),
+    }
 }
 
 /// Whether any string below holds this character.

@@ -16,10 +16,25 @@ pub(super) fn install(env: &mut Environment<'_>) {
     env.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
     env.add_function("raise_exception", raise_exception);
     env.add_filter("tojson", to_json);
+    env.add_filter("string", |value: &Value| text_of(value));
+    env.set_formatter(|out, _, value| Ok(out.write_str(&text_of(value))?));
+    env.add_test("iterable", |v: &Value| !v.is_none() && v.try_iter().is_ok());
     // In Python a string and a dict have a length and items, and that is what the test asks for.
     env.add_test("sequence", |v: &Value| {
         matches!(v.kind(), ValueKind::Seq | ValueKind::String | ValueKind::Map)
     });
+}
+
+/// `str` of a value, which differs from the engine's own for floats alone.
+fn text_of(value: &Value) -> String {
+    match f64::try_from(value.clone()) {
+        Ok(x) if value.is_number() && !value.is_integer() && x.is_finite() => {
+            let mut out = String::new();
+            float(x, &mut out);
+            out
+        }
+        _ => value.to_string(),
+    }
 }
 
 fn raise_exception(message: String) -> Result<Value, Error> {

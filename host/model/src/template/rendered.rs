@@ -56,20 +56,21 @@ impl Rendered {
 
 /// Finds control tokens in marked text.
 pub(super) struct Splitter {
-    finder: Option<AhoCorasick>,
+    finder: AhoCorasick,
 }
 
 impl Splitter {
-    pub(super) fn new(controls: &[String]) -> Self {
-        let finder = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(controls);
-        Self { finder: finder.ok().filter(|_| !controls.is_empty()) }
+    /// None when the control tokens are too many to look for.
+    pub(super) fn new(controls: &[String]) -> Option<Self> {
+        let finder = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(controls).ok()?;
+        Some(Self { finder })
     }
 
     /// Splits at the control tokens that no mark breaks, and drops the marks.
     pub(super) fn split(&self, marked: &str, mark: char) -> Rendered {
         let mut out = Rendered::default();
         let mut at = 0;
-        for found in self.finder.iter().flat_map(|finder| finder.find_iter(marked)) {
+        for found in self.finder.find_iter(marked) {
             let text = &marked[found.range()];
             // A token of one character cannot be broken inside: the mark stands behind it.
             let broken = text.chars().nth(1).is_none() && marked[found.end()..].starts_with(mark);

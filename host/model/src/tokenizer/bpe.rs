@@ -6,13 +6,15 @@ use crate::gguf::{Fault, Gguf, GgufError};
 
 use super::Sink;
 use super::byte_map;
-use super::error::{TokenizeError, TokenizerError};
+use super::error::TokenizerError;
 use super::merge::{Merge, Merger};
 use super::split::{self, Splitter};
 use super::vocab::{TokenKind, Vocab};
 
 const MERGES: &str = "tokenizer.ggml.merges";
 const PRE: &str = "tokenizer.ggml.pre";
+/// Of a byte without a token.
+const NO_TOKEN: u32 = u32::MAX;
 
 /// What encoding needs beside the vocabulary.
 pub(super) struct Bpe {
@@ -20,6 +22,8 @@ pub(super) struct Bpe {
     /// From (left, right) to the merge's rank and the token it makes.
     merges: FxHashMap<(u32, u32), Merge>,
     bytes: [Option<u32>; 256],
+    /// Stands for a byte without a token, in vocabularies that have one for it.
+    unknown: Option<u32>,
     /// Whole words by their bytes, where the model takes them whole.
     words: FxHashMap<Box<[u8]>, u32>,
 }
@@ -39,39 +43,37 @@ impl Bpe {
         if splitter.whole_words {
             words.extend(vocab.of_kind(TokenKind::Normal).map(|id| (Box::from(vocab.piece(id)), id)));
         }
-        Ok(Self { splitter, merges, bytes, words })
+        // Some files name a control token as the unknown one, which text must never become.
+        let unknown = vocab.special.unknown.filter(|&id| vocab.kind(id) != Some(TokenKind::Control));
+        Ok(Self { splitter, merges, bytes, unknown, words })
     }
 
     pub(super) fn add_bos(&self) -> bool {
         self.splitter.add_bos
     }
 
-    pub(super) fn encode(&self, vocab: &Vocab, text: &str, out: &mut dyn Sink) -> Result<(), TokenizeError> {
+    pub(super) fn encode(&self, text: &str, out: &mut dyn Sink) {
         let mut merger = Merger::default();
-        self.splitter.split(text, &mut |word| self.encode_word(vocab, word, &mut merger, out))
+        self.splitter.split(text, &mut |word| self.encode_word(word, &mut merger, out));
     }
 
-    fn encode_word(
-        &self,
-        vocab: &Vocab,
-        word: &str,
-        merger: &mut Merger,
-        out: &mut dyn Sink,
-    ) -> Result<(), TokenizeError> {
+    fn encode_word(&self, word: &str, merger: &mut Merger, out: &mut dyn Sink) {
         if let Some(&id) = self.words.get(word.as_bytes()) {
-            out.token(id, word.len());
-            return Ok(());
+            return out.token(id, word.len());
         }
         merger.clear();
         for byte in word.bytes() {
-            let token = self.bytes[usize::from(byte)].or(vocab.special.unknown);
-            merger.push(1, token.ok_or(TokenizeError::NoToken { byte })?);
+            merger.push(1, self.bytes[usize::from(byte)].or(self.unknown).unwrap_or(NO_TOKEN));
         }
         merger.run(&|a, b| self.merges.get(&(a.token, b.token)).copied());
         for symbol in merger.symbols() {
-            out.token(symbol.token, symbol.len as usize);
+            match symbol.token {
+                // Vocabularies lack bytes that no text has, and some a control character: it is left out, as by the
+                // tokenizer that the model was trained with.
+                NO_TOKEN => out.skip(symbol.len as usize),
+                token => out.token(token, symbol.len as usize),
+            }
         }
-        Ok(())
     }
 }
 

@@ -29,6 +29,9 @@ use vocab::{Spelling, Vocab};
 /// The longest text that is encoded: 256 MiB.
 const MAX_TEXT_BYTES: usize = 1 << 28;
 
+/// All user-defined tokens together: the automaton that finds them takes many times that.
+const MAX_USER_DEFINED_BYTES: usize = 1 << 20;
+
 /// Control tokens that end a message, under the names that published models give them.
 const END_TEXTS: &[&str] = &[
     "<|eot_id|>",
@@ -50,6 +53,9 @@ const END_TEXTS: &[&str] = &[
 /// Takes tokens as they are made, with the bytes of text that each stands for.
 trait Sink {
     fn token(&mut self, id: u32, bytes: usize);
+
+    /// Bytes that no token stands for.
+    fn skip(&mut self, _bytes: usize) {}
 }
 
 impl Sink for Vec<u32> {
@@ -68,6 +74,10 @@ impl Sink for Ends {
     fn token(&mut self, _id: u32, bytes: usize) {
         self.at += bytes;
         self.ends.push(self.at);
+    }
+
+    fn skip(&mut self, bytes: usize) {
+        self.at += bytes;
     }
 }
 
@@ -111,7 +121,8 @@ impl Tokenizer {
         Ok(Self { vocab, encoder, user_defined, ends, add_bos })
     }
 
-    /// The tokens of a plain text. Control tokens in it are text; no BOS is added.
+    /// The tokens of a plain text. Control tokens in it are text; no BOS is added. A control character for which the
+    /// vocabulary has no byte is left out, as by other implementations.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>, TokenizeError> {
         let mut tokens = Vec::with_capacity(text.len() / 3);
         self.encode_into(text, &mut tokens)?;
@@ -145,11 +156,15 @@ impl Tokenizer {
     }
 
     /// Where each token of a plain text ends, as byte offsets into it, never inside a character: a token that
-    /// ends inside one counts to that character's end. The last is the text's length.
+    /// ends inside one counts to that character's end. Text that no token stands for counts to the one after it; the last
+    /// ends at the text's length.
     pub fn boundaries(&self, text: &str) -> Result<Vec<u32>, TokenizeError> {
         let mut ends = Ends { at: 0, ends: Vec::new() };
         self.encode_into(text, &mut ends)?;
         let whole = |end: usize| (end..=text.len()).find(|&i| text.is_char_boundary(i)).unwrap_or(text.len());
+        if let Some(last) = ends.ends.last_mut() {
+            *last = text.len();
+        }
         Ok(ends.ends.into_iter().map(|end| whole(end) as u32).collect())
     }
 
@@ -250,7 +265,10 @@ impl Tokenizer {
 
     fn encode_plain(&self, text: &str, out: &mut dyn Sink) -> Result<(), TokenizeError> {
         match &self.encoder {
-            Encoder::Bpe(bpe) => bpe.encode(&self.vocab, text, out),
+            Encoder::Bpe(bpe) => {
+                bpe.encode(text, out);
+                Ok(())
+            }
             // Each stretch follows a control or user-defined token, or nothing: that is where the prefix goes.
             Encoder::SentencePiece(spm) => spm.encode(&self.vocab, text, true, out),
         }
@@ -273,12 +291,14 @@ fn find_user_defined(gguf: &Gguf, vocab: &Vocab) -> Result<Option<(AhoCorasick, 
     if ids.is_empty() {
         return Ok(None);
     }
+    let too_many = || gguf.error(vocab::KINDS, Fault::Value("too many user-defined tokens".into()));
+    let bytes: usize = ids.iter().map(|&id| vocab.text(id).len()).sum();
+    if bytes > MAX_USER_DEFINED_BYTES {
+        return Err(too_many());
+    }
     let texts = ids.iter().map(|&id| vocab.text(id));
     let finder = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(texts);
-    let fault = |e| {
-        gguf.error("tokenizer.ggml.token_type", Fault::Value(format!("too many user-defined tokens: {e}")))
-    };
-    Ok(Some((finder.map_err(fault)?, ids)))
+    Ok(Some((finder.map_err(|_| too_many())?, ids)))
 }
 
 fn end_tokens(vocab: &Vocab) -> FxHashSet<u32> {

@@ -18,6 +18,8 @@ pub(super) struct SentencePiece {
     /// Rank of each token: the higher its score the lower, equal scores share one.
     ranks: Vec<u32>,
     bytes: [Option<u32>; 256],
+    /// Stands for a byte without a token, where it is no control token.
+    unknown: Option<u32>,
     longest: usize,
 }
 
@@ -36,6 +38,7 @@ impl SentencePiece {
             add_space_prefix: gguf.boolean("tokenizer.ggml.add_space_prefix")?.unwrap_or(true),
             ranks: ranks(gguf, &vocab.scores)?,
             bytes,
+            unknown: vocab.special.unknown.filter(|&id| vocab.kind(id) != Some(TokenKind::Control)),
             longest: (0..vocab.len() as u32).map(|id| vocab.text(id).len()).max().unwrap_or(0),
         })
     }
@@ -67,7 +70,7 @@ impl SentencePiece {
         for symbol in merger.symbols() {
             let piece = &spelled[symbol.start as usize..(symbol.start + symbol.len) as usize];
             let bytes = source.advance(piece);
-            self.emit(vocab, piece, symbol.token, bytes, out)?;
+            self.emit(piece, symbol.token, bytes, out)?;
         }
         Ok(())
     }
@@ -90,7 +93,6 @@ impl SentencePiece {
 
     fn emit(
         &self,
-        vocab: &Vocab,
         piece: &str,
         token: u32,
         source_bytes: usize,
@@ -103,7 +105,7 @@ impl SentencePiece {
         // A character without a token: its bytes, the source's length counted on the last.
         let last = piece.len() - 1;
         for (i, byte) in piece.bytes().enumerate() {
-            let id = self.bytes[usize::from(byte)].or(vocab.special.unknown);
+            let id = self.bytes[usize::from(byte)].or(self.unknown);
             out.token(id.ok_or(TokenizeError::NoToken { byte })?, if i == last { source_bytes } else { 0 });
         }
         Ok(())

@@ -80,7 +80,7 @@ pub(super) enum Spelling {
 }
 
 const TOKENS: &str = "tokenizer.ggml.tokens";
-const KINDS: &str = "tokenizer.ggml.token_type";
+pub(super) const KINDS: &str = "tokenizer.ggml.token_type";
 const SCORES: &str = "tokenizer.ggml.scores";
 
 impl Vocab {

@@ -86,8 +86,31 @@ pub const CHATML: &str = "{% for message in messages %}\
 
 /// Words whose pieces become merges, each from left to right.
 const WORDS: &[&str] = &[
-    " the", " and", " of", " to", " in", " is", " you", " that", " it", " for", "ing", "er", "on", "re", "an", "es",
-    "or", "user", "system", "assistant", "hello", " world", "中", "文", "你好",
+    " the",
+    " and",
+    " of",
+    " to",
+    " in",
+    " is",
+    " you",
+    " that",
+    " it",
+    " for",
+    "ing",
+    "er",
+    "on",
+    "re",
+    "an",
+    "es",
+    "or",
+    "user",
+    "system",
+    "assistant",
+    "hello",
+    " world",
+    "中",
+    "文",
+    "你好",
 ];
 
 impl TinyModel {
@@ -159,7 +182,8 @@ impl TinyModel {
     }
 
     fn write_weights(&self, w: &mut GgufWriter, vocab: usize) {
-        let mut weights = Weights { writer: w, quant: self.quant, state: self.seed.wrapping_mul(0x9e37_79b9) | 1 };
+        let mut weights =
+            Weights { writer: w, quant: self.quant, state: self.seed.wrapping_mul(0x9e37_79b9) | 1 };
         let (q_dim, kv_dim) = (HEADS * self.head_dim(), KV_HEADS * self.head_dim());
         weights.matrix("token_embd.weight", vocab, WIDTH, 1.0);
         for i in 0..LAYERS {
@@ -169,7 +193,8 @@ impl TinyModel {
             weights.matrix(&name("attn_k.weight"), kv_dim, WIDTH, 0.3);
             weights.matrix(&name("attn_v.weight"), kv_dim, WIDTH, 0.3);
             if self.architecture == "qwen2" {
-                for (part, len) in [("attn_q.bias", q_dim), ("attn_k.bias", kv_dim), ("attn_v.bias", kv_dim)] {
+                for (part, len) in [("attn_q.bias", q_dim), ("attn_k.bias", kv_dim), ("attn_v.bias", kv_dim)]
+                {
                     weights.bias(&name(part), len);
                 }
             }
@@ -226,15 +251,17 @@ impl Weights<'_> {
 }
 
 /// GPT-2's printable character for a byte.
-fn printable(byte: u8) -> char {
-    let prints = |b: u32| (0x21..=0x7e).contains(&b) || (0xa1..=0xac).contains(&b) || (0xae..=0xff).contains(&b);
+pub fn printable(byte: u8) -> char {
+    let prints =
+        |b: u32| (0x21..=0x7e).contains(&b) || (0xa1..=0xac).contains(&b) || (0xae..=0xff).contains(&b);
     let byte = u32::from(byte);
     let code = if prints(byte) { byte } else { 0x100 + (0..byte).filter(|&b| !prints(b)).count() as u32 };
     char::from_u32(code).expect("below U+0144")
 }
 
 fn write_bpe(w: &mut GgufWriter) -> usize {
-    let mut tokens: Vec<String> = CONTROLS.iter().chain([&USER_DEFINED]).map(|&text| text.to_owned()).collect();
+    let mut tokens: Vec<String> =
+        CONTROLS.iter().chain([&USER_DEFINED]).map(|&text| text.to_owned()).collect();
     tokens.extend((0..=255).map(|byte| printable(byte).to_string()));
     let mut merges = Vec::new();
     for word in WORDS {
@@ -256,7 +283,8 @@ fn write_bpe(w: &mut GgufWriter) -> usize {
 }
 
 fn write_sentence_piece(w: &mut GgufWriter) -> usize {
-    let mut tokens: Vec<String> = CONTROLS.iter().chain([&USER_DEFINED]).map(|&text| text.to_owned()).collect();
+    let mut tokens: Vec<String> =
+        CONTROLS.iter().chain([&USER_DEFINED]).map(|&text| text.to_owned()).collect();
     tokens.extend((0..=255u8).map(|byte| format!("<0x{byte:02X}>")));
     let first_text = tokens.len();
     tokens.extend((0x20..0x7fu8).map(|byte| char::from(byte).to_string().replace(' ', "\u{2581}")));
