@@ -80,7 +80,7 @@ pub(crate) enum PolicyCommand {
     },
     /// Build policy folders into what `serve --policies` reads.
     Build {
-        /// Policy folders.
+        /// Policy folders, or a folder of them.
         #[arg(required = true, value_name = "FOLDER")]
         folders: Vec<PathBuf>,
         /// Where the built policies go, one folder each.
@@ -89,7 +89,7 @@ pub(crate) enum PolicyCommand {
     },
     /// Build policy folders and run their recorded cases as the server would.
     Test {
-        /// Policy folders.
+        /// Policy folders, or a folder of them.
         #[arg(required = true, value_name = "FOLDER")]
         folders: Vec<PathBuf>,
     },

@@ -189,7 +189,7 @@ fn check_vocab(keys: &Keys<'_>, vocab: usize) -> Result<(), LoadError> {
 fn head_dim(keys: &Keys<'_>, width: usize, heads: usize) -> Result<usize, LoadError> {
     let head_dim = match keys.optional_size("attention.key_length", MAX_SIZE)? {
         Some(n) => n,
-        None if width % heads == 0 => width / heads,
+        None if width.is_multiple_of(heads) => width / heads,
         None => {
             return Err(
                 keys.bad("attention.head_count", format!("{heads} does not divide the width {width}"))

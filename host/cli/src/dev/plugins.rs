@@ -1,7 +1,6 @@
 //! The plugins of a project: what was built of each, and what happens when one is saved.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,7 +9,7 @@ use jackfield_builder::Toolchain;
 use jackfield_policy::{Applied, Refusal, Registry, Upload};
 
 use super::watch::{self, Change};
-use crate::policies::{PolicyFolder, is_policy_folder};
+use crate::policies::{PolicyFolder, policy_folders};
 
 /// Everything under `plugins/`, and the registry that it goes to.
 pub(super) struct Plugins {
@@ -65,11 +64,7 @@ impl Plugins {
     }
 
     fn folders(&self) -> Vec<PathBuf> {
-        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
-        let mut folders: Vec<PathBuf> =
-            entries.map(|entry| entry.path()).filter(|path| is_policy_folder(path)).collect();
-        folders.sort();
-        folders
+        policy_folders(&self.folder)
     }
 
     /// Builds what must be built, verifies and swaps; says what came of it.

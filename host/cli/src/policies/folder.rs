@@ -30,6 +30,15 @@ pub(crate) fn is_policy_folder(path: &Path) -> bool {
     path.join("policy.toml").is_file()
 }
 
+/// Those directly inside `path`, by name; none when it cannot be read.
+pub(crate) fn policy_folders(path: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+    let mut folders: Vec<PathBuf> =
+        entries.map(|entry| entry.path()).filter(|path| is_policy_folder(path)).collect();
+    folders.sort();
+    folders
+}
+
 impl PolicyFolder {
     pub(crate) fn new(path: &Path) -> PolicyFolder {
         PolicyFolder { path: path.to_owned() }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use jackfield_policy::Upload;
 
-use super::folder::{PolicyFolder, SourceError, is_policy_folder};
+use super::folder::{PolicyFolder, SourceError, policy_folders};
 
 /// The component's name in a built folder.
 const COMPONENT: &str = "policy.wasm";
@@ -61,12 +61,9 @@ pub(crate) fn write_prebuilt(
 
 /// All built policies under `dir`, by name.
 pub(crate) fn read_prebuilt(dir: &Path) -> Result<Vec<Upload>, PrebuiltError> {
-    let mut folders: Vec<PathBuf> = fs::read_dir(dir)
-        .map_err(PrebuiltError::io(dir))?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| is_policy_folder(path))
-        .collect();
-    folders.sort();
+    // Told apart from a folder that has nothing in it.
+    fs::read_dir(dir).map_err(PrebuiltError::io(dir))?;
+    let folders = policy_folders(dir);
     if folders.is_empty() {
         return Err(PrebuiltError::Empty(dir.to_owned()));
     }

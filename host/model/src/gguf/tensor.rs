@@ -90,7 +90,7 @@ fn size(info: &TensorInfo) -> Result<u64, Fault> {
     let overflow = || Fault::DimensionOverflow(info.shape.clone());
     let elements = info.shape.iter().try_fold(1u64, |all, &n| all.checked_mul(n)).ok_or_else(overflow)?;
     let block = info.quantisation.block_elems() as u64;
-    if info.columns() % block != 0 {
+    if !info.columns().is_multiple_of(block) {
         let quantisation = info.quantisation.name();
         return Err(Fault::PartialBlock { columns: info.columns(), block, quantisation });
     }

@@ -94,8 +94,7 @@ impl Preparing<'_> {
             let from = messages.len().saturating_sub(RECENT_MESSAGES);
             let recent: Vec<_> = messages[from..].iter().map(for_policy).collect();
             let called = policy.extract(self.turn, &recent, dialog);
-            let Some(transition) = self.settle(policy, called, |transition| did::transition(transition))?
-            else {
+            let Some(transition) = self.settle(policy, called, did::transition)? else {
                 continue;
             };
             let stamp = Stamp {
@@ -129,7 +128,7 @@ impl Preparing<'_> {
         let fleet = [self.target(prompt)];
         for policy in routers {
             let called = policy.route(self.turn, &request, &fleet).and_then(without_grammar);
-            if let Some(decision) = self.settle(policy, called, |decision| did::decision(decision))? {
+            if let Some(decision) = self.settle(policy, called, did::decision)? {
                 return Ok(Some(decision));
             }
         }

@@ -108,10 +108,13 @@ fn deal(verdicts: Vec<Verdict>, windows: usize) -> Vec<Outcome> {
     outcomes
 }
 
+/// A policy, by its address, and a tenant.
+type DeskKey = (usize, Arc<str>);
+
 /// All desks that are open. Two turns of one tenant under one policy version share one.
 #[derive(Default)]
 pub(crate) struct Desks {
-    open: Mutex<HashMap<(usize, Arc<str>), Weak<Desk>>>,
+    open: Mutex<HashMap<DeskKey, Weak<Desk>>>,
 }
 
 impl Desks {
