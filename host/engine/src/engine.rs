@@ -130,6 +130,9 @@ impl Engine {
         if !self.is_ready() {
             return Err(SubmitError::Down);
         }
+        // The pool alone would allow one more: the last token's keys and values are never needed.
+        let room = self.info.context - job.prompt.len();
+        let job = Job { max_new_tokens: job.max_new_tokens.min(room), ..job };
         let admission = Admission::take(&self.shared)?;
         let id = RequestId(self.shared.next_request.fetch_add(1, Ordering::Relaxed));
         let seed = job.sampling.seed.map_or_else(fresh_seed, Ok).map_err(|_| SubmitError::Down)?;

@@ -9,7 +9,7 @@ pub struct Job {
     pub prompt: Vec<u32>,
     /// Answers wanted; they share the prompt's KV.
     pub n: u32,
-    /// Tokens each answer may have.
+    /// Tokens each answer may have; the context bounds it as well.
     pub max_new_tokens: usize,
     /// 0 is the most urgent.
     pub priority: u8,

@@ -60,6 +60,29 @@ impl RunningHost {
         RunningHost::start(&HostOptions { model: tiny_model_file(), ..HostOptions::default() })
     }
 
+    /// A host with this model file and these lines of `jackfield.toml`, and no policies. The file is gone once it runs.
+    pub fn with_model(model: &[u8], config: &str) -> RunningHost {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("model.gguf");
+        fs::write(&path, model).expect("a model file");
+        RunningHost::start(&HostOptions { model: path, config: config.into(), ..HostOptions::default() })
+    }
+
+    /// Waits until nothing runs, waits or holds a KV block; panics when that does not come about.
+    pub fn settle(&self) {
+        let gauges = [
+            "running_sequences",
+            "waiting_requests",
+            "preempted_sequences",
+            "in_flight_requests",
+            "kv_blocks_used",
+        ];
+        for gauge in gauges {
+            let name = format!("jackfield_{gauge}");
+            self.eventually(&name, Duration::from_secs(60), |host| host.metric(&name, "") == 0.0);
+        }
+    }
+
     /// What it has logged so far.
     pub fn log(&self) -> String {
         self.log.lock().expect("log").clone()
@@ -110,15 +133,22 @@ impl Drop for RunningHost {
 
 impl fmt::Debug for RunningHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RunningHost").field("api", &self.api).field("admin", &self.admin).finish_non_exhaustive()
+        f.debug_struct("RunningHost")
+            .field("api", &self.api)
+            .field("admin", &self.admin)
+            .finish_non_exhaustive()
     }
 }
 
-/// The binary beside the running test.
+/// The binary: in a folder above the running test, else where `cargo build --release` puts it.
 pub fn binary() -> PathBuf {
     let test = std::env::current_exe().expect("the test's own path");
-    let found = test.ancestors().skip(1).map(|folder| folder.join("jackfield")).find(|path| path.is_file());
-    found.unwrap_or_else(|| panic!("no jackfield binary near {}; run `cargo build --release` first", test.display()))
+    let above = test.ancestors().skip(1).map(|folder| folder.join("jackfield"));
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/release/jackfield");
+    let found = above.chain([built]).find(|path| path.is_file());
+    found.unwrap_or_else(|| {
+        panic!("no jackfield binary near {}; run `cargo build --release` first", test.display())
+    })
 }
 
 /// The shipped policies, as `tests/run` builds them.
@@ -126,7 +156,7 @@ pub fn shipped_policies() -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/policies");
     assert!(
         folder.is_dir(),
-        "{} is missing; run `cargo run --release -- policy build --out target/policies plugins/*/`",
+        "{} is missing; run `cargo run --release -- policy build --out target/policies plugins`",
         folder.display()
     );
     folder
