@@ -93,9 +93,8 @@ impl Dialog {
 
     /// Roughly what it takes in memory, in bytes.
     pub fn size_bytes(&self) -> usize {
-        let of_slot = |slot: &Slot| {
-            size_of::<Slot>() + slot.name.len() + slot.policy.len() + slot.value.text_bytes()
-        };
+        let of_slot =
+            |slot: &Slot| size_of::<Slot>() + slot.name.len() + slot.policy.len() + slot.value.text_bytes();
         size_of::<Dialog>() + self.state.len() + self.slots.iter().map(of_slot).sum::<usize>()
     }
 }
@@ -105,14 +104,7 @@ mod tests {
     use super::*;
 
     fn slot(name: &str, value: Value) -> Slot {
-        Slot {
-            name: name.into(),
-            value,
-            source: None,
-            confidence: 1.0,
-            turn: 1,
-            policy: "p@1".into(),
-        }
+        Slot { name: name.into(), value, source: None, confidence: 1.0, turn: 1, policy: "p@1".into() }
     }
 
     #[test]
@@ -123,10 +115,7 @@ mod tests {
         dialog.set(slot("city", Value::Text("北京".into())));
         let names: Vec<_> = dialog.slots.iter().map(|s| s.name.as_str()).collect();
         assert_eq!(names, ["city", "count"]);
-        assert_eq!(
-            dialog.slot("city").map(|s| &s.value),
-            Some(&Value::Text("北京".into()))
-        );
+        assert_eq!(dialog.slot("city").map(|s| &s.value), Some(&Value::Text("北京".into())));
     }
 
     #[test]
@@ -140,19 +129,11 @@ mod tests {
 
     #[test]
     fn survives_json() {
-        let mut dialog = Dialog {
-            state: "asking".into(),
-            schema: 2,
-            turns: 3,
-            ..Dialog::default()
-        };
+        let mut dialog = Dialog { state: "asking".into(), schema: 2, turns: 3, ..Dialog::default() };
         let mut sourced = slot("when", Value::Date("2026-03".into()));
         sourced.source = Some(3..9);
         dialog.set(sourced);
         let json = serde_json::to_string(&dialog).expect("plain data");
-        assert_eq!(
-            serde_json::from_str::<Dialog>(&json).expect("its own"),
-            dialog
-        );
+        assert_eq!(serde_json::from_str::<Dialog>(&json).expect("its own"), dialog);
     }
 }

@@ -41,10 +41,7 @@ impl SessionKey {
     pub fn new(tenant: impl Into<String>, id: impl Into<String>) -> Result<SessionKey, KeyError> {
         let id = id.into();
         check_id(&id)?;
-        Ok(SessionKey {
-            tenant: tenant.into(),
-            id,
-        })
+        Ok(SessionKey { tenant: tenant.into(), id })
     }
 
     /// Whose it is.
@@ -63,10 +60,7 @@ fn check_id(id: &str) -> Result<(), KeyError> {
         return Err(KeyError::Empty);
     }
     if id.len() > SessionKey::MAX_ID_BYTES {
-        return Err(KeyError::TooLong {
-            found: id.len(),
-            max: SessionKey::MAX_ID_BYTES,
-        });
+        return Err(KeyError::TooLong { found: id.len(), max: SessionKey::MAX_ID_BYTES });
     }
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | ':' | '-');
     match id.chars().find(|&c| !allowed(c)) {
@@ -92,13 +86,7 @@ mod tests {
     fn others_are_refused_with_a_reason() {
         let refused = |id: &str| SessionKey::new("acme", id).expect_err(id);
         assert_eq!(refused(""), KeyError::Empty);
-        assert_eq!(
-            refused(&"a".repeat(129)),
-            KeyError::TooLong {
-                found: 129,
-                max: 128
-            }
-        );
+        assert_eq!(refused(&"a".repeat(129)), KeyError::TooLong { found: 129, max: 128 });
         assert_eq!(refused("../x"), KeyError::Character('/'));
         assert_eq!(refused("\u{430}"), KeyError::Character('\u{430}'));
         assert_eq!(refused("a b"), KeyError::Character(' '));
@@ -107,9 +95,6 @@ mod tests {
 
     #[test]
     fn tenants_do_not_meet() {
-        assert_ne!(
-            SessionKey::new("a", "default"),
-            SessionKey::new("b", "default")
-        );
+        assert_ne!(SessionKey::new("a", "default"), SessionKey::new("b", "default"));
     }
 }

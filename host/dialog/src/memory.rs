@@ -67,11 +67,7 @@ impl MemoryStore {
 
     /// An empty store that goes by the given clock.
     pub fn with_clock(limits: MemoryLimits, clock: Clock) -> MemoryStore {
-        MemoryStore {
-            limits,
-            clock,
-            sessions: Mutex::default(),
-        }
+        MemoryStore { limits, clock, sessions: Mutex::default() }
     }
 
     /// Sessions held now.
@@ -93,22 +89,14 @@ impl MemoryStore {
         (sessions, now)
     }
 
-    fn commit_now(
-        &self,
-        key: &SessionKey,
-        expected: Version,
-        dialog: Dialog,
-    ) -> Result<Version, StoreError> {
+    fn commit_now(&self, key: &SessionKey, expected: Version, dialog: Dialog) -> Result<Version, StoreError> {
         let bytes = dialog.size_bytes();
         let max = self.limits.max_dialog_bytes;
         if bytes > max {
             return Err(StoreError::TooLarge { bytes, max });
         }
         let (mut sessions, now) = self.locked();
-        let found = sessions
-            .held
-            .get(key)
-            .map_or(Version::NEW, |entry| entry.version);
+        let found = sessions.held.get(key).map_or(Version::NEW, |entry| entry.version);
         if found != expected {
             return Err(StoreError::Conflict { expected, found });
         }
@@ -125,15 +113,7 @@ impl Sessions {
         self.last_version += 1;
         let version = Version(self.last_version);
         let order = self.next_order(key);
-        self.held.insert(
-            key.clone(),
-            Entry {
-                dialog,
-                version,
-                used: now,
-                order,
-            },
-        );
+        self.held.insert(key.clone(), Entry { dialog, version, used: now, order });
         version
     }
 

@@ -67,6 +67,8 @@ fn prepare(
     let of_kind = |kind| {
         let mut manifest = Manifest::new("measured", kind);
         manifest.grants = Grant::ALL.to_vec();
+        // What is measured is the cost, whatever else the machine does.
+        manifest.limits.deadline_ms = 10_000;
         Policy::prepare(
             runtime,
             Upload { manifest, component: component.clone(), config: config.clone(), cases: Vec::new() },

@@ -8,7 +8,7 @@ use jackfield_policy::{
     Budget, Decision, Dialog, Fault, Grant, Kind, Message, Part, Policy, Refusal, Role, Runtime, Strategy,
     Verdict, Window,
 };
-use kit::{Guest, LOOP, fleet, prepare, route, runtime, turn};
+use kit::{DEADLINE_MS, Guest, LOOP, SETUP_DEADLINE_MS, fleet, prepare, route, runtime, turn};
 
 /// A router that misbehaves on the marker; then the fault, after checking that calls before and after it are fine.
 fn fault_of(runtime: &Arc<Runtime>, guest: Guest) -> Fault {
@@ -31,7 +31,7 @@ fn router(work: &str) -> Guest {
 #[test]
 fn a_loop_ends_at_the_deadline() {
     let fault = fault_of(&runtime(), router(LOOP));
-    assert_eq!(fault, Fault::Deadline { limit_ms: 50 });
+    assert_eq!(fault, Fault::Deadline { limit_ms: DEADLINE_MS });
 }
 
 #[test]
@@ -41,7 +41,10 @@ fn a_loop_in_the_allocator_ends_at_the_deadline() {
     guest.realloc = LOOP.into();
     // Reached with the first argument that has text: the configuration.
     let refused = prepare(&runtime, &guest).expect_err("refused");
-    assert_eq!(refused, Refusal::Setup { call: "configure", fault: Fault::Deadline { limit_ms: 300 } });
+    assert_eq!(
+        refused,
+        Refusal::Setup { call: "configure", fault: Fault::Deadline { limit_ms: SETUP_DEADLINE_MS } }
+    );
 }
 
 #[test]
@@ -50,13 +53,13 @@ fn a_loop_after_the_answer_ends_at_the_deadline() {
     guest.module =
         format!(r#"(func (export "cabi_post_jackfield:policy/routing@0.1.0#route") (param i32) {LOOP})"#);
     let policy = prepare(&runtime(), &guest).expect("accepted");
-    assert_eq!(route(&policy, 1), Err(Fault::Deadline { limit_ms: 50 }));
+    assert_eq!(route(&policy, 1), Err(Fault::Deadline { limit_ms: DEADLINE_MS }));
 }
 
 #[test]
 fn a_loop_before_the_first_call_refuses_the_upload() {
     let runtime = runtime();
-    let deadline = |call| Refusal::Setup { call, fault: Fault::Deadline { limit_ms: 300 } };
+    let deadline = |call| Refusal::Setup { call, fault: Fault::Deadline { limit_ms: SETUP_DEADLINE_MS } };
     let refused = |change: fn(&mut Guest)| {
         let mut guest = Guest::new(Kind::Router);
         change(&mut guest);
@@ -84,7 +87,7 @@ fn twenty_four_loops_at_once_end_and_no_thread_is_lost() {
         let looping: Vec<_> = (0..24).map(|_| scope.spawn(|| route(&policy, 666))).collect();
         for call in looping {
             let ended = call.join().expect("does not panic");
-            assert_eq!(ended, Err(Fault::Deadline { limit_ms: 50 }));
+            assert_eq!(ended, Err(Fault::Deadline { limit_ms: DEADLINE_MS }));
         }
     });
     assert_eq!(route(&policy, 1), Ok(Decision::Answer("fine".into())));
@@ -328,7 +331,8 @@ fn spans_outside_of_the_text_and_halves_of_characters_are_invalid() {
     invalid(compress(&compressor(&[(0, 0, 9), (0, 6, 12)])), "overlap");
     invalid(compress(&compressor(&[(0, 0, 16)])), "blank");
 
-    let filter = |verdicts: &[(u32, Option<(u32, u32)>, u32)]| {
+    type Verdicts<'a> = &'a [(u32, Option<(u32, u32)>, u32)];
+    let filter = |verdicts: Verdicts<'_>| {
         let mut guest = Guest::new(Kind::OutputFilter);
         guest.work = guest.verdicts(verdicts);
         prepare(&runtime, &guest).expect("accepted")

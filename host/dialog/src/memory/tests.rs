@@ -8,10 +8,7 @@ use super::*;
 
 /// The memory store's futures are ready at once.
 fn now<T>(mut future: BoxFuture<'_, T>) -> T {
-    match future
-        .as_mut()
-        .poll(&mut Context::from_waker(Waker::noop()))
-    {
+    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,
         Poll::Pending => panic!("the memory store never waits"),
     }
@@ -22,10 +19,7 @@ fn key(id: &str) -> SessionKey {
 }
 
 fn state(text: &str) -> Dialog {
-    Dialog {
-        state: text.into(),
-        ..Dialog::default()
-    }
+    Dialog { state: text.into(), ..Dialog::default() }
 }
 
 /// A store whose clock the test steps, in seconds.
@@ -50,13 +44,7 @@ fn the_second_of_two_commits_on_one_version_is_refused() {
     let store = MemoryStore::new(MemoryLimits::default());
     let first = now(store.commit(&key("a"), Version::NEW, state("first"))).expect("commits");
     let second = now(store.commit(&key("a"), Version::NEW, state("second")));
-    assert_eq!(
-        second,
-        Err(StoreError::Conflict {
-            expected: Version::NEW,
-            found: first
-        })
-    );
+    assert_eq!(second, Err(StoreError::Conflict { expected: Version::NEW, found: first }));
     assert_eq!(now(store.load(&key("a"))), Ok((state("first"), first)));
 }
 
@@ -104,29 +92,20 @@ fn count_one_turn(store: &MemoryStore, conflicts: &AtomicUsize) {
 
 #[test]
 fn the_session_longest_unused_goes_first() {
-    let store = MemoryStore::new(MemoryLimits {
-        max_sessions: 2,
-        ..MemoryLimits::default()
-    });
+    let store = MemoryStore::new(MemoryLimits { max_sessions: 2, ..MemoryLimits::default() });
     for id in ["a", "b"] {
         now(store.commit(&key(id), Version::NEW, state(id))).expect("commits");
     }
     now(store.load(&key("a"))).expect("loads");
     now(store.commit(&key("c"), Version::NEW, state("c"))).expect("commits");
     assert_eq!(store.len(), 2);
-    assert_eq!(
-        now(store.load(&key("b"))),
-        Ok((Dialog::default(), Version::NEW))
-    );
+    assert_eq!(now(store.load(&key("b"))), Ok((Dialog::default(), Version::NEW)));
     assert_eq!(now(store.load(&key("a"))).expect("loads").0, state("a"));
 }
 
 #[test]
 fn committing_again_does_not_push_another_out() {
-    let store = MemoryStore::new(MemoryLimits {
-        max_sessions: 2,
-        ..MemoryLimits::default()
-    });
+    let store = MemoryStore::new(MemoryLimits { max_sessions: 2, ..MemoryLimits::default() });
     now(store.commit(&key("a"), Version::NEW, state("a"))).expect("commits");
     let mut version = now(store.commit(&key("b"), Version::NEW, state("b"))).expect("commits");
     for _ in 0..5 {
@@ -137,10 +116,7 @@ fn committing_again_does_not_push_another_out() {
 
 #[test]
 fn a_session_expires_unused_and_every_use_renews_it() {
-    let (store, seconds) = stepped(MemoryLimits {
-        ttl: Duration::from_secs(2),
-        ..MemoryLimits::default()
-    });
+    let (store, seconds) = stepped(MemoryLimits { ttl: Duration::from_secs(2), ..MemoryLimits::default() });
     let version = now(store.commit(&key("a"), Version::NEW, state("a"))).expect("commits");
     seconds.store(1, Ordering::SeqCst);
     assert_eq!(now(store.touch(&key("a"))), Ok(true));
@@ -150,21 +126,12 @@ fn a_session_expires_unused_and_every_use_renews_it() {
     assert_eq!(now(store.touch(&key("a"))), Ok(false));
     assert!(store.is_empty());
     let late = now(store.commit(&key("a"), version, state("late")));
-    assert_eq!(
-        late,
-        Err(StoreError::Conflict {
-            expected: version,
-            found: Version::NEW
-        })
-    );
+    assert_eq!(late, Err(StoreError::Conflict { expected: version, found: Version::NEW }));
 }
 
 #[test]
 fn a_dialog_above_the_limit_is_refused_and_the_old_one_stays() {
-    let store = MemoryStore::new(MemoryLimits {
-        max_dialog_bytes: 1024,
-        ..MemoryLimits::default()
-    });
+    let store = MemoryStore::new(MemoryLimits { max_dialog_bytes: 1024, ..MemoryLimits::default() });
     let version = now(store.commit(&key("a"), Version::NEW, state("small"))).expect("commits");
     let large = now(store.commit(&key("a"), version, state(&"x".repeat(2000))));
     assert!(matches!(large, Err(StoreError::TooLarge { max: 1024, .. })));

@@ -136,7 +136,7 @@ mod tests {
             functions.insert(&key.to_le_bytes(), vec![0; 1 << 20]);
             let held = functions.0.lock().expect("not poisoned");
             assert!(held.bytes <= CACHE_BYTES);
-            assert_eq!(held.bytes, held.by_key.iter().map(|(k, v)| k.len() + v.len()).sum());
+            assert_eq!(held.bytes, held.by_key.iter().map(|(k, v)| k.len() + v.len()).sum::<usize>());
         }
         let last = 199u32.to_le_bytes();
         assert_eq!(functions.get(&last).map(|code| code.len()), Some(1 << 20));
