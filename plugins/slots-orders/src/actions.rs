@@ -69,9 +69,13 @@ impl Actions {
         found
     }
 
-    /// The one wish that is meant: the highest in rank, when no other is as high.
+    /// The one wish that is meant: the highest in rank, when no other is as high. A wish that is denied later in the same
+    /// breath (取消，不对，不要取消) is none.
     pub fn wanted<'w>(&self, wishes: &'w [Wish]) -> Option<&'w Wish> {
-        let live = wishes.iter().filter(|wish| !wish.denied);
+        let taken_back = |wish: &Wish| {
+            wishes.iter().any(|w| w.denied && w.action == wish.action && w.at.start > wish.at.start)
+        };
+        let live = wishes.iter().filter(|wish| !wish.denied && !taken_back(wish));
         let highest = live.clone().map(|wish| self.ranks[wish.action]).max()?;
         let mut best = live.filter(|wish| self.ranks[wish.action] == highest);
         let first = best.next()?;
