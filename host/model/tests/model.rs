@@ -38,7 +38,7 @@ fn wider_types_stay_close_to_floats() {
     };
     let exact = logits(Quant::F32);
     let spread = exact.iter().map(|x| x * x).sum::<f32>().sqrt();
-    for (quant, tolerance) in [(Quant::F16, 0.001), (Quant::Q8_0, 0.05), (Quant::Q4_1, 0.5)] {
+    for (quant, tolerance) in [(Quant::F16, 0.005), (Quant::Q8_0, 0.05), (Quant::Q4_1, 0.5)] {
         let distance = logits(quant).iter().zip(&exact).map(|(a, b)| (a - b).powi(2)).sum::<f32>().sqrt();
         assert!(distance < tolerance * spread, "{quant:?}: {distance} of {spread}");
     }
@@ -97,7 +97,7 @@ fn logits_come_in_the_order_asked_for_and_may_repeat() {
 
 #[test]
 fn positions_matter() {
-    let model = model(&TinyModel::default());
+    let model = model(&TinyModel::with_quant(Quant::F32));
     let logits = |positions: &[u32]| {
         let mut kv = KvArena::new(model.kv_shape(1, 16)).unwrap();
         let spans = [KvSpan { table: &[0], start: 0, len: 2, row: 0 }];
@@ -106,9 +106,11 @@ fn positions_matter() {
         model.forward(&batch, &mut kv, &mut Scratch::new(&model, 2), &mut out).unwrap();
         out
     };
-    assert_ne!(logits(&[0, 1]), logits(&[0, 5]));
-    let near = |a: &[f32], b: &[f32]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 0.02);
-    assert!(near(&logits(&[0, 1]), &logits(&[7, 8])), "only distances matter to rotary positions");
+    let apart = |a: &[f32], b: &[f32]| a.iter().zip(b).fold(0.0f32, |most, (a, b)| most.max((a - b).abs()));
+    let (moved, stretched) =
+        (apart(&logits(&[0, 1]), &logits(&[7, 8])), apart(&logits(&[0, 1]), &logits(&[0, 5])));
+    assert!(moved < 0.05, "only distances matter to rotary positions: {moved}");
+    assert!(stretched > 4.0 * moved, "distances do: {stretched} against {moved}");
 }
 
 #[test]

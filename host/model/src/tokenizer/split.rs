@@ -108,7 +108,8 @@ static TABLE: &[Row] = &[
         &[Spaced(LLAMA3)],
         true,
     ),
-    row(&["dbrx", "smaug-bpe", "chatglm-bpe", "glm4"], &[Spaced(LLAMA3)]),
+    row(&["dbrx", "smaug-bpe", "chatglm-bpe"], &[Spaced(LLAMA3)]),
+    whole(&["glm4"], &[Spaced(LLAMA3)], false),
     row(
         &[
             "qwen2",

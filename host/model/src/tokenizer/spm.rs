@@ -102,11 +102,10 @@ impl SentencePiece {
             out.token(token, source_bytes);
             return Ok(());
         }
-        // A character without a token: its bytes, the source's length counted on the last.
-        let last = piece.len() - 1;
+        // A character without a token: its bytes, the source's length counted on the first.
         for (i, byte) in piece.bytes().enumerate() {
             let id = self.bytes[usize::from(byte)].or(self.unknown);
-            out.token(id.ok_or(TokenizeError::NoToken { byte })?, if i == last { source_bytes } else { 0 });
+            out.token(id.ok_or(TokenizeError::NoToken { byte })?, if i == 0 { source_bytes } else { 0 });
         }
         Ok(())
     }

@@ -33,7 +33,7 @@ fn texts(tokenizer: &Tokenizer, text: &str) -> Vec<String> {
 fn bytes_are_merged_by_rank() {
     let t = bpe();
     assert_eq!(texts(&t, "hello the you"), ["hello", "Ġthe", "Ġyou"]);
-    assert_eq!(texts(&t, "them"), ["t", "h", "e", "m"]); // the merges make ` the` from ` t`, not `the`
+    assert_eq!(texts(&t, "them"), ["t", "he", "m"]); // ` the` is made from ` t`, and `he` on the way to `hello`
     assert_eq!(texts(&t, " 12"), ["Ġ", "1", "2"]);
     assert_eq!(t.decode(&t.encode("你好 中文 é😀\n").unwrap()), "你好 中文 é😀\n");
 }
