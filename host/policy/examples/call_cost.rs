@@ -102,7 +102,8 @@ fn call(policy: &Policy, kind: Kind) -> Result<u32, Fault> {
         Kind::Compressor => {
             let part = Part { message, protected: Vec::new(), cached_bytes: 0 };
             let parts = vec![part; 8];
-            policy.compress(&turn, &parts, &Budget::default()).map(|c| c.micros)
+            let budget = Budget { keep_tokens: 200, prompt_tokens: 480, us_per_token: 2000.0 };
+            policy.compress(&turn, &parts, &budget).map(|c| c.micros)
         }
         Kind::OutputFilter => Ok(0),
     }

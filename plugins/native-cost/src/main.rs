@@ -62,7 +62,7 @@ fn compress() -> Result<(), String> {
     let policy: CompressCourtesy = configured("compress-courtesy")?;
     let parts: Vec<Part> =
         (0..8).map(|_| Part { message: message(), protected: vec![], cached_bytes: 0 }).collect();
-    let budget = Budget { keep_tokens: 0, prompt_tokens: 0, us_per_token: 0.0 };
+    let budget = Budget { keep_tokens: 200, prompt_tokens: 480, us_per_token: 2000.0 };
     time("compress-courtesy compress", || policy.compress(&turn(), &parts, &budget).map(drop))
 }
 
