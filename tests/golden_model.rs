@@ -19,7 +19,7 @@ use serde::Deserialize;
 const NEAR_TIE: f32 = 0.8;
 /// How far the five largest logits of a first step may be from llama.cpp's, whose own configurations are up to 2.15
 /// from one another.
-const LOGIT_TOLERANCE: f32 = 2.0;
+const LOGIT_TOLERANCE: f32 = 1.5;
 /// Steps that may part at a near-tie, of all; llama.cpp's configurations part at 2.8 to 4.2 % of them.
 const PARTED_AT_MOST: f32 = 0.05;
 /// Prompts up to this length also run free, all in one batch.
