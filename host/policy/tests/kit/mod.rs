@@ -303,7 +303,7 @@ fn address(at: u32) -> String {
 pub const LOOP: &str = "(loop $forever (br $forever)) (unreachable)";
 
 pub fn runtime() -> Arc<Runtime> {
-    let config = RuntimeConfig { setup_deadline_ms: 300, ..RuntimeConfig::default() };
+    let config = RuntimeConfig { setup_deadline_ms: SETUP_DEADLINE_MS, ..RuntimeConfig::default() };
     Runtime::new(config, Arc::new(NoServices)).expect("an engine")
 }
 
