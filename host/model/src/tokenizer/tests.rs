@@ -86,6 +86,19 @@ fn user_defined_tokens_are_found_anywhere() {
 }
 
 #[test]
+fn what_ends_a_turn_is_control_whatever_its_type() {
+    for kind in [TinyTokenizer::Bpe, TinyTokenizer::SentencePiece] {
+        let mut w = tiny(kind);
+        let id = read(&w).unwrap().id_of(USER_DEFINED).unwrap();
+        w.u32("tokenizer.ggml.eot_token_id", id);
+        let t = read(&w).unwrap();
+        assert!(t.is_control(id) && t.is_end(id));
+        assert!(!t.encode(&format!("a{USER_DEFINED}b")).unwrap().contains(&id));
+        assert!(t.decode_bytes(id).is_empty());
+    }
+}
+
+#[test]
 fn control_tokens_add_nothing_to_the_text() {
     let t = bpe();
     let end = t.id_of("<|im_end|>").unwrap();

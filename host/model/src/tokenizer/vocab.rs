@@ -70,6 +70,16 @@ pub(super) struct SpecialIds {
     pub(super) unknown: Option<u32>,
 }
 
+impl SpecialIds {
+    /// What begins and ends a text or a turn is control whatever type the file gives it: some files mark `</s>` as
+    /// user-defined, and a user who writes it must not end anything.
+    fn turn_into_control(&self, kinds: &mut [TokenKind]) {
+        for id in [self.bos, self.eos, self.eot, self.eom].into_iter().flatten() {
+            kinds[id as usize] = TokenKind::Control;
+        }
+    }
+}
+
 /// How a token's text becomes bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Spelling {
@@ -89,12 +99,13 @@ impl Vocab {
         if tokens.is_empty() {
             return Err(gguf.error(TOKENS, Fault::Value("no tokens".into())));
         }
-        let kinds = read_kinds(gguf, tokens.len())?;
+        let mut kinds = read_kinds(gguf, tokens.len())?;
         let scores = gguf.floats(SCORES)?.unwrap_or_default();
         if !scores.is_empty() {
             same_length(gguf, SCORES, scores.len(), tokens.len())?;
         }
         let special = read_special(gguf, tokens.len())?;
+        special.turn_into_control(&mut kinds);
         let (mut texts, mut pieces) = (Pool::default(), Pool::default());
         let mut ids = FxHashMap::with_capacity_and_hasher(tokens.len(), Default::default());
         for (id, (&text, &kind)) in tokens.iter().zip(&kinds).enumerate() {
