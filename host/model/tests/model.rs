@@ -38,7 +38,9 @@ fn wider_types_stay_close_to_floats() {
     };
     let exact = logits(Quant::F32);
     let spread = exact.iter().map(|x| x * x).sum::<f32>().sqrt();
-    for (quant, tolerance) in [(Quant::F16, 0.005), (Quant::Q8_0, 0.05), (Quant::Q4_1, 0.5)] {
+    // Rounding activations to 8 bits alone moves the logits by about a twentieth; a value out of its place moves them by as
+    // much as they are.
+    for (quant, tolerance) in [(Quant::F16, 0.005), (Quant::Q8_0, 0.1), (Quant::Q4_1, 0.5)] {
         let distance = logits(quant).iter().zip(&exact).map(|(a, b)| (a - b).powi(2)).sum::<f32>().sqrt();
         assert!(distance < tolerance * spread, "{quant:?}: {distance} of {spread}");
     }
