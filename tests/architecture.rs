@@ -79,15 +79,22 @@ fn arrows_point_one_way() {
 
 #[test]
 fn the_scheduler_is_pure() {
-    let impure = ["std::time", "Instant", "SystemTime", "std::fs", "std::net", "std::thread", "rand", "tokio"];
+    let impure =
+        ["std::time", "Instant", "SystemTime", "std::fs", "std::net", "std::thread", "rand", "tokio"];
     absent(&["host/scheduler/src"], &impure, "the scheduler has no clock, chance, thread or IO");
 }
 
 #[test]
 fn wasmtime_is_named_in_one_crate() {
     let others = [
-        "kernels/src", "host/scheduler/src", "host/model/src", "host/engine/src", "host/dialog/src",
-        "host/server/src", "host/cli/src", "sdk/builder/src",
+        "kernels/src",
+        "host/scheduler/src",
+        "host/model/src",
+        "host/engine/src",
+        "host/dialog/src",
+        "host/server/src",
+        "host/cli/src",
+        "sdk/builder/src",
     ];
     absent(&others, &["wasmtime"], "wasmtime lives in host/policy only");
 }
@@ -101,24 +108,49 @@ fn engine_and_policy_do_not_name_each_other() {
 #[test]
 fn nothing_below_the_command_line_reads_the_environment() {
     let below = [
-        "kernels/src", "host/scheduler/src", "host/model/src", "host/engine/src", "host/dialog/src",
-        "host/policy/src", "host/server/src", "sdk/builder/src",
+        "kernels/src",
+        "host/scheduler/src",
+        "host/model/src",
+        "host/engine/src",
+        "host/dialog/src",
+        "host/policy/src",
+        "host/server/src",
+        "sdk/builder/src",
     ];
-    absent(&below, &["env::var", "env::vars", "env::home_dir", "static mut"], "the environment is read in host/cli");
+    absent(
+        &below,
+        &["env::var", "env::vars", "env::home_dir", "static mut"],
+        "the environment is read in host/cli",
+    );
 }
 
 #[test]
 fn unsafe_stands_where_it_may() {
     let safe = [
-        "host/scheduler", "host/engine", "host/dialog", "host/server", "host/cli", "sdk/builder", "plugins", "tests",
+        "host/scheduler",
+        "host/engine",
+        "host/dialog",
+        "host/server",
+        "host/cli",
+        "sdk/builder",
+        "plugins",
+        "tests",
     ];
     let found: Vec<_> = places(&safe, &["unsafe {", "unsafe fn", "unsafe impl", "allow(unsafe"])
         .into_iter()
         .filter(|place| !place.starts_with("tests/architecture.rs"))
         .collect();
-    assert!(found.is_empty(), "unsafe stands in kernels, one mapping of model and one loader of policy; found in\n{}", found.join("\n"));
+    assert!(
+        found.is_empty(),
+        "unsafe stands in kernels, one mapping of model and one loader of policy; found in\n{}",
+        found.join("\n")
+    );
     let model = places(&["host/model/src"], &["unsafe {"]);
     assert!(model.len() <= 1, "host/model maps one file, and nothing else:\n{}", model.join("\n"));
     let policy = places(&["host/policy/src"], &["unsafe {"]);
-    assert!(policy.len() <= 1, "host/policy loads its own compiled code, and nothing else:\n{}", policy.join("\n"));
+    assert!(
+        policy.len() <= 1,
+        "host/policy loads its own compiled code, and nothing else:\n{}",
+        policy.join("\n")
+    );
 }

@@ -86,7 +86,18 @@ impl Answer {
         let ready = match self.stops.review(&self.held) {
             Released::Upto(ready) | Released::StopAt(ready) => ready,
         };
-        self.send_text(ready);
+        self.send_text(self.whole_tokens(ready));
+    }
+
+    /// Where tokens are told, text leaves with the tokens that made it and not before: who hides a part of the text must
+    /// be able to hide its tokens.
+    fn whole_tokens(&self, ready: usize) -> usize {
+        if self.waiting.is_empty() {
+            return ready;
+        }
+        let ends = self.waiting.iter().map_while(|token| token.end);
+        let whole = ends.take_while(|end| *end <= self.delivered + ready).last();
+        whole.map_or(0, |end| end - self.delivered)
     }
 
     /// Delivers the rest and the reason. A character that was begun and not completed is dropped.
@@ -112,5 +123,39 @@ impl Answer {
     /// A receiver that is gone has cancelled; the inbox says so, nothing is to be done here.
     fn send(&self, output: Output) {
         let _ = self.responder.send(output);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jackfield_model::{Cpu, Gguf, Model};
+    use jackfield_tiny::tiny_model::TinyModel;
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::sampler::Logprobs;
+
+    #[test]
+    fn text_leaves_with_the_tokens_that_made_it() {
+        let gguf = Gguf::from_bytes(TinyModel::default().bytes()).expect("a model file");
+        let tokenizer = Model::from_gguf(gguf, Cpu::new(1)).expect("it loads").tokenizer;
+        let (responder, mut outputs) = mpsc::unbounded_channel();
+        // The end of `hello` may be the beginning of a stop string, twice.
+        let stops = StopMatcher::new(vec!["lo!".into(), "o w!".into()]);
+        let mut answer = Answer::new(0, Arc::clone(&tokenizer), responder, stops);
+        for token in tokenizer.encode("hello world 龘中").expect("tokens") {
+            let logprobs = Some(Logprobs { chosen: 0.0, top: Vec::new() });
+            answer.take(&Chosen { token, logprobs });
+            answer.deliver();
+        }
+        answer.finish(Finish::Length);
+        let mut all = String::new();
+        while let Ok(output) = outputs.try_recv() {
+            let Output::Delta(delta) = output else { continue };
+            let made: Vec<u8> = delta.tokens.iter().flat_map(|token| token.bytes.clone()).collect();
+            assert_eq!(String::from_utf8_lossy(&made), delta.text);
+            all.push_str(&delta.text);
+        }
+        assert_eq!(all, "hello world 龘中");
     }
 }

@@ -98,7 +98,13 @@ impl Client {
         Events { status, lines: BufReader::new(Box::new(response.into_body().into_reader())) }
     }
 
-    fn run(&self, method: &str, path: &str, content_type: &str, body: Vec<u8>) -> ureq::http::Response<ureq::Body> {
+    fn run(
+        &self,
+        method: &str,
+        path: &str,
+        content_type: &str,
+        body: Vec<u8>,
+    ) -> ureq::http::Response<ureq::Body> {
         let mut request = ureq::http::Request::builder().method(method).uri(self.url(path));
         if !content_type.is_empty() {
             request = request.header("content-type", content_type);

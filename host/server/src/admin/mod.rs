@@ -78,7 +78,10 @@ async fn configure(
     app.admin(&parts.headers)?;
     let body = body::read(&parts.headers, body, app.body_limits()).await?;
     let config = upload::config(&parts.headers, &body)?;
-    change(&app, "config", move |registry| registry.put_config(&name, config).map_err(refusal)).await
+    change(&app, "config", move |registry| {
+        registry.put_config(&name, config).map_err(|refused| view::config_refusal(&refused))
+    })
+    .await
 }
 
 async fn remove(

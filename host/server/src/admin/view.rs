@@ -62,6 +62,15 @@ pub(super) fn refusal(refusal: &Refusal) -> ApiError {
     }
 }
 
+/// The same for a change of the configuration alone, which is then what is at fault.
+pub(super) fn config_refusal(refused: &Refusal) -> ApiError {
+    let error = refusal(refused);
+    match part(refused) {
+        Some("name") | None => error,
+        Some(_) => error.with_param("config"),
+    }
+}
+
 /// The part of the upload that is at fault.
 fn part(refusal: &Refusal) -> Option<&'static str> {
     match refusal {

@@ -13,6 +13,8 @@ use crate::error::ApiError;
 
 /// A body may take this many idle times in all, so that one byte now and then does not hold a connection for ever.
 const WHOLE_IN_IDLE_TIMES: u32 = 8;
+/// How much of a body that is too large is read and dropped after the answer.
+const MOST_DROPPED_BYTES: usize = 64 << 20;
 
 /// How much a body may have and how long it may take.
 #[derive(Debug, Clone, Copy)]
@@ -27,13 +29,22 @@ pub(crate) struct BodyLimits {
 ///
 /// # Errors
 /// 413 too large, 408 too slow, 415 an unknown coding, 400 corrupt or cut off.
-pub(crate) async fn read(headers: &HeaderMap, body: Body, limits: BodyLimits) -> Result<Bytes, ApiError> {
+pub(crate) async fn read(headers: &HeaderMap, mut body: Body, limits: BodyLimits) -> Result<Bytes, ApiError> {
     // Both are refused before the first byte is asked for, so that `Expect: 100-continue` saves its sender the body.
     let codings = Codings::of(headers).map_err(|error| decode_error(error, limits))?;
     if announced(headers).is_some_and(|length| length > limits.bytes as u64) {
+        if !headers.contains_key(header::EXPECT) {
+            drop_rest(body, limits.idle);
+        }
         return Err(too_large(limits.bytes));
     }
-    let raw = collect(body, limits).await?;
+    let raw = match collect(&mut body, limits).await {
+        Err(error) if error.status == StatusCode::PAYLOAD_TOO_LARGE => {
+            drop_rest(body, limits.idle);
+            return Err(error);
+        }
+        collected => collected?,
+    };
     if codings.is_empty() {
         return Ok(raw);
     }
@@ -47,7 +58,22 @@ fn announced(headers: &HeaderMap) -> Option<u64> {
     headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-async fn collect(mut body: Body, limits: BodyLimits) -> Result<Bytes, ApiError> {
+/// Goes on reading beside the answer. A sender that writes all before it reads would otherwise see a broken connection,
+/// and never the answer.
+fn drop_rest(mut body: Body, idle: Duration) {
+    tokio::spawn(async move {
+        let end = Instant::now() + idle * WHOLE_IN_IDLE_TIMES;
+        let mut dropped = 0;
+        while let Ok(Some(Ok(frame))) = timeout_at(end.min(Instant::now() + idle), body.frame()).await {
+            dropped += frame.data_ref().map_or(0, Bytes::len);
+            if dropped > MOST_DROPPED_BYTES {
+                return;
+            }
+        }
+    });
+}
+
+async fn collect(body: &mut Body, limits: BodyLimits) -> Result<Bytes, ApiError> {
     let end = Instant::now() + limits.idle * WHOLE_IN_IDLE_TIMES;
     let mut collected = BytesMut::new();
     loop {

@@ -1,0 +1,310 @@
+//! Policies written in WebAssembly's text format, so that each does exactly one thing, right or wrong, and is made into
+//! a component within milliseconds and without a toolchain.
+
+use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
+use wit_parser::Resolve;
+
+/// The contract that guests are built against unless they say otherwise.
+pub const CONTRACT: &str = include_str!("../../../wit/policy.wit");
+
+/// A body that never ends.
+pub const LOOP: &str = "(loop $forever (br $forever)) (unreachable)";
+
+/// A first message that begins with this makes a guest of [`Guest::only_on_marker`] misbehave.
+pub const MARKER: &str = "BOOM";
+
+/// The four worlds of the contract.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum World {
+    /// Reads the user's words.
+    SlotExtractor,
+    /// Decides where a turn runs.
+    Router,
+    /// Shortens prompts.
+    Compressor,
+    /// Looks at answers.
+    OutputFilter,
+}
+
+impl World {
+    /// Its name, which is also the kind in a manifest.
+    pub fn name(self) -> &'static str {
+        match self {
+            World::SlotExtractor => "slot-extractor",
+            World::Router => "router",
+            World::Compressor => "compressor",
+            World::OutputFilter => "output-filter",
+        }
+    }
+
+    /// The interface that it exports beside `lifecycle`, and the function that does the work.
+    fn work(self) -> (&'static str, &'static str) {
+        match self {
+            World::SlotExtractor => ("slot-extraction", "extract"),
+            World::Router => ("routing", "route"),
+            World::Compressor => ("compression", "compress"),
+            World::OutputFilter => ("output-filtering", "review"),
+        }
+    }
+}
+
+/// A guest in parts: bodies of its functions, each leaving one i32, in the text format.
+#[derive(Debug, Clone)]
+pub struct Guest {
+    /// Which functions it exports.
+    pub world: World,
+    /// The contract it is built against.
+    pub contract: String,
+    /// Before its functions: imports.
+    pub imports: String,
+    /// Anything else at module level: globals, functions, a start function.
+    pub module: String,
+    /// The body of `describe`.
+    pub describe: String,
+    /// The body of `configure`.
+    pub configure: String,
+    /// The body of `interests`, of output filters only.
+    pub interests: String,
+    /// The body of the work; `$args` points to the arguments, and `$count` is the number of windows of a filter.
+    pub work: String,
+    data: Vec<u8>,
+}
+
+/// Where the guest's static data begins.
+const DATA: u32 = 1024;
+/// Where what is allocated begins.
+const HEAP: u32 = 128 << 10;
+/// Pages of memory at the start.
+const PAGES: u32 = 4;
+
+impl Guest {
+    /// A guest of version 1.0.0 whose every answer is in order and changes nothing; a router's answer is `fine`.
+    pub fn new(world: World) -> Guest {
+        let empty = String::new;
+        let mut guest = Guest {
+            world,
+            contract: CONTRACT.into(),
+            imports: empty(),
+            module: empty(),
+            describe: empty(),
+            configure: empty(),
+            interests: empty(),
+            work: empty(),
+            data: Vec::new(),
+        };
+        guest.version("1.0.0");
+        let ok = guest.words(&[0, 0, 0]);
+        guest.configure = address(ok);
+        guest.watch(None);
+        guest.work = guest.fine();
+        guest
+    }
+
+    /// A router that answers with this text.
+    pub fn answering(text: &str) -> Guest {
+        let mut guest = Guest::new(World::Router);
+        guest.work = guest.answer(text);
+        guest
+    }
+
+    /// An output filter that replaces every match of `regex` by `mask`.
+    pub fn masking(regex: &str, mask: &str) -> Guest {
+        let mut guest = Guest::new(World::OutputFilter);
+        guest.watch(Some(regex));
+        let (text, length) = guest.text(mask);
+        let result = guest.words(&[0, 0, 0]);
+        guest.module = include_str!("mask.wat")
+            .replace("TEXT", &text.to_string())
+            .replace("LENGTH", &length.to_string())
+            .replace("RESULT", &result.to_string());
+        guest.work = "(call $mask (local.get $args) (local.get $count))".into();
+        guest
+    }
+
+    /// What it says its version is.
+    pub fn version(&mut self, version: &str) {
+        let name = self.text("guest");
+        let version = self.text(version);
+        let schema = self.text("{}");
+        let at = self.words(&[name.0, name.1, version.0, version.1, schema.0, schema.1, 1, 0, 0, 0, 0]);
+        self.describe = address(at);
+    }
+
+    /// What an output filter watches for; none shows it everything.
+    pub fn watch(&mut self, regex: Option<&str>) {
+        let mut watches = Vec::new();
+        if let Some(regex) = regex {
+            let (name, regex) = (self.text("watch"), self.text(regex));
+            watches.extend([name.0, name.1, regex.0, regex.1]);
+        }
+        let list = self.words(&watches);
+        let at = self.words(&[list, watches.len() as u32 / 4, 0, 0, 0]);
+        self.interests = address(at);
+    }
+
+    fn fine(&mut self) -> String {
+        match self.world {
+            World::SlotExtractor => self.transition(None),
+            World::Router => self.answer("fine"),
+            World::Compressor | World::OutputFilter => self.list(0, 0),
+        }
+    }
+
+    /// A router's answer.
+    pub fn answer(&mut self, text: &str) -> String {
+        let (at, length) = self.text(text);
+        self.answer_at(at, length)
+    }
+
+    /// A router's answer, wherever it points.
+    pub fn answer_at(&mut self, pointer: u32, length: u32) -> String {
+        let at = self.words(&[0, 1, pointer, length]);
+        address(at)
+    }
+
+    /// A guest's own error.
+    pub fn error(&mut self, text: &str) -> String {
+        let text = self.text(text);
+        let at = self.words(&[1, text.0, text.1]);
+        address(at)
+    }
+
+    /// A slot extractor's answer: on to the model, with a boolean slot taken from this span of the utterance.
+    pub fn transition(&mut self, span: Option<(u32, u32)>) -> String {
+        let mut slots = Vec::new();
+        if let Some((start, end)) = span {
+            let name = self.text("slot");
+            // name, value (tag, payload of 8), source (tag, span), confidence
+            slots.extend([name.0, name.1, 2, 0, 1, 0, 1, start, end, 1f32.to_bits()]);
+        }
+        while !self.data.len().is_multiple_of(8) {
+            self.data.push(0);
+        }
+        let list = self.words(&slots);
+        let state = self.text("done");
+        let count = slots.len() as u32 / 10;
+        let at = self.words(&[0, state.0, state.1, list, count, 0, 0, 0, 0, 0, 0, 0]);
+        address(at)
+    }
+
+    /// A compressor's answer: this span of the first message, replaced by nothing.
+    pub fn edit(&mut self, start: u32, end: u32) -> String {
+        let list = self.words(&[0, start, end, 0, 0]);
+        self.list(list, 1)
+    }
+
+    /// An output filter's answer: this span of the first window, replaced by `*`.
+    pub fn replace(&mut self, start: u32, end: u32) -> String {
+        let star = self.text("*");
+        let replacement = self.words(&[start, end, star.0, star.1]);
+        let list = self.words(&[0, replacement, 1, 0, 0, 0, 0]);
+        self.list(list, 1)
+    }
+
+    /// A list as the answer, wherever it points.
+    pub fn list(&mut self, pointer: u32, length: u32) -> String {
+        let at = self.words(&[0, pointer, length]);
+        address(at)
+    }
+
+    fn text(&mut self, text: &str) -> (u32, u32) {
+        let at = DATA + self.data.len() as u32;
+        self.data.extend(text.as_bytes());
+        (at, text.len() as u32)
+    }
+
+    fn words(&mut self, words: &[u32]) -> u32 {
+        while !self.data.len().is_multiple_of(4) {
+            self.data.push(0);
+        }
+        let at = DATA + self.data.len() as u32;
+        self.data.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+        at
+    }
+
+    /// Does its work only when the first message of the turn begins with [`MARKER`], and otherwise answers in order. Not
+    /// for output filters, which are given no turn: these watch for the marker.
+    pub fn only_on_marker(mut self) -> Guest {
+        let fine = self.fine();
+        let bad = std::mem::take(&mut self.work);
+        // Places in the arguments' record: of a router, the user's last text; of the others, the list of messages, each
+        // a role and a text.
+        let text = match self.world {
+            World::Router => "(i32.load offset=96 (local.get $args))",
+            _ => "(i32.load offset=4 (i32.load offset=88 (local.get $args)))",
+        };
+        let marker = MARKER.as_bytes().iter().rev().fold(0u32, |word, byte| word << 8 | u32::from(*byte));
+        self.work = format!(
+            "(if (result i32) (i32.eq (i32.load {text}) (i32.const {marker})) (then {bad}) (else {fine}))"
+        );
+        self
+    }
+
+    /// The core module.
+    pub fn core(&self) -> Vec<u8> {
+        let text = self.core_text();
+        wat::parse_str(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+    }
+
+    /// The component.
+    pub fn build(&self) -> Vec<u8> {
+        let mut module = self.core();
+        let mut resolve = Resolve::default();
+        // For guests that want more than there is.
+        resolve
+            .push_str("wasi.wit", "package wasi:sockets@0.2.3;\n interface tcp { connect: func(); }")
+            .expect("parses");
+        let package = resolve.push_str("policy.wit", &self.contract).expect("the contract parses");
+        let world =
+            resolve.select_world(&[package], Some(self.world.name())).expect("a world of the contract");
+        embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).expect("embeds");
+        ComponentEncoder::default()
+            .validate(true)
+            .module(&module)
+            .and_then(|encoder| encoder.encode())
+            .unwrap_or_else(|error| panic!("{error:#}"))
+    }
+
+    fn core_text(&self) -> String {
+        let data: String = self.data.iter().map(|byte| format!("\\{byte:02x}")).collect();
+        let (_, rest) = self.contract.split_once("package jackfield:policy@").expect("a package");
+        let (version, _) = rest.split_once(';').expect("an end");
+        let (interface, work) = self.world.work();
+        let (params, interests) = match self.world {
+            World::OutputFilter => (
+                "(param $args i32) (param $count i32)",
+                format!(
+                    r#"(func (export "jackfield:policy/output-filtering@{version}#interests") (result i32) {})"#,
+                    self.interests
+                ),
+            ),
+            _ => ("(param $args i32)", String::new()),
+        };
+        let Guest { imports, module, describe, configure, work: body, .. } = self;
+        format!(
+            r#"(module
+              {imports}
+              (memory (export "memory") {PAGES})
+              (data (i32.const {DATA}) "{data}")
+              (global $next (mut i32) (i32.const {HEAP}))
+              (func $realloc (export "cabi_realloc") (param i32 i32) (param $align i32) (param $size i32) (result i32)
+                (local $at i32)
+                (local.set $at (i32.and
+                  (i32.add (global.get $next) (i32.sub (local.get $align) (i32.const 1)))
+                  (i32.sub (i32.const 0) (local.get $align))))
+                (global.set $next (i32.add (local.get $at) (local.get $size)))
+                (if (i32.gt_u (global.get $next) (i32.shl (memory.size) (i32.const 16)))
+                  (then (drop (memory.grow (i32.add (i32.shr_u (local.get $size) (i32.const 16)) (i32.const 1))))))
+                (local.get $at))
+              (func (export "jackfield:policy/lifecycle@{version}#describe") (result i32) {describe})
+              (func (export "jackfield:policy/lifecycle@{version}#configure") (param i32 i32) (result i32) {configure})
+              {interests}
+              (func (export "jackfield:policy/{interface}@{version}#{work}") {params} (result i32) {body})
+              {module})"#
+        )
+    }
+}
+
+fn address(at: u32) -> String {
+    format!("(i32.const {at})")
+}
