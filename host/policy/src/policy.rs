@@ -99,7 +99,8 @@ pub struct Policy {
     work: Work,
     interest: Interest,
     watches: Arc<Watches>,
-    /// The manifest's, but for recorded cases, which run on machines of any speed.
+    /// The manifest's; while it is prepared the runtime's own, and a longer one for recorded cases, which run on machines
+    /// of any speed.
     deadline_ms: u32,
     counters: Counters,
 }
@@ -129,7 +130,7 @@ impl Policy {
         let mut policy = Policy {
             runtime: runtime.clone(),
             version: version(&manifest, &description, &component, &config),
-            deadline_ms: manifest.limits.deadline_ms.saturating_mul(CASE_PATIENCE),
+            deadline_ms: runtime.setup_deadline_ms(),
             manifest,
             component,
             config,
@@ -142,6 +143,7 @@ impl Policy {
         };
         policy.learn_interest()?;
         policy.probe()?;
+        policy.deadline_ms = policy.manifest.limits.deadline_ms.saturating_mul(CASE_PATIENCE);
         policy.run_cases(&cases)?;
         policy.deadline_ms = policy.manifest.limits.deadline_ms;
         policy.counters = Counters::default();

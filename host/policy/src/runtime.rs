@@ -126,6 +126,11 @@ impl Runtime {
         self.ticker.starts()
     }
 
+    /// Deadline of `describe`, `configure` and `interests`, each, in milliseconds.
+    pub(crate) fn setup_deadline_ms(&self) -> u32 {
+        self.config.setup_deadline_ms
+    }
+
     /// A store for one call, whose deadline begins now.
     fn store(
         &self,

@@ -39,6 +39,9 @@ pub struct Guest {
     data: Vec<u8>,
 }
 
+/// Window, a span to replace, bytes to hold.
+pub type VerdictParts = (u32, Option<(u32, u32)>, u32);
+
 /// Where the guest's static data begins.
 const DATA: u32 = 1024;
 /// Where what is allocated begins.
@@ -144,7 +147,7 @@ impl Guest {
     }
 
     /// An output filter's answer: verdicts of window, one span to replace by `*`, bytes to hold.
-    pub fn verdicts(&mut self, verdicts: &[(u32, Option<(u32, u32)>, u32)]) -> String {
+    pub fn verdicts(&mut self, verdicts: &[VerdictParts]) -> String {
         let star = self.text("*");
         let mut words = Vec::new();
         for &(window, span, hold) in verdicts {
@@ -279,7 +282,7 @@ impl Guest {
         ComponentEncoder::default()
             .validate(true)
             .module(&module)
-            .and_then(|mut encoder| encoder.encode())
+            .and_then(|encoder| encoder.encode())
             .unwrap_or_else(|error| panic!("{error:#}"))
     }
 
