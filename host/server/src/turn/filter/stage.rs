@@ -62,7 +62,11 @@ impl Stage {
         self.held.append(text);
         let decided = self.watcher.as_ref().map_or(self.held.len(), Watcher::decided_bytes);
         if !self.wants_review(decided, is_final) {
-            return Ok(self.let_through(decided, None));
+            return Ok(match self.held_by_policy {
+                0 => self.let_through(decided, None),
+                // Nothing new to show it: what the policy holds stays held.
+                _ => StagePassed { text: Segments::default(), stop: None },
+            });
         }
         let verdict = self.filter.desk.review(self.window(decided, is_final, ledger)).await;
         match verdict {

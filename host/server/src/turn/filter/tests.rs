@@ -103,6 +103,30 @@ async fn a_secret_cut_anywhere_never_leaves_in_text_or_tokens() {
     assert_eq!(shown.concat(), "你好 😀 end");
 }
 
+/// Holds a window that is `id` and no more, and hides `id` when there is more.
+fn hold_id(windows: &[Window]) -> Result<Called<Vec<Verdict>>, Fault> {
+    let verdict = |(index, window): (usize, &Window)| match window.pending.as_str() {
+        "id" => Verdict { window: index as u32, hold_bytes: 2, ..Verdict::default() },
+        _ => Verdict {
+            window: index as u32,
+            replace: vec![Replacement { at: Span::new(0, 2), text: "[x]".into() }],
+            ..Verdict::default()
+        },
+    };
+    answers(windows.iter().enumerate().map(verdict).collect())
+}
+
+#[tokio::test]
+async fn what_a_policy_holds_stays_while_the_host_holds_all_that_is_new() {
+    let mut chain = Chain::new(&[filter(watches(r"id|zz\d"), true, Arc::new(hold_id))], 1);
+    // `z` may become `zz0`, so it is not shown to the policy yet, and the policy's `id` must wait with it.
+    for part in ["id", "z"] {
+        let passed = chain.push(part.to_owned(), tokens(part), false).await.unwrap();
+        assert_eq!(passed.text, "", "after {part:?}");
+    }
+    assert_eq!(chain.push("q".to_owned(), tokens("q"), true).await.unwrap().text, "[x]zq");
+}
+
 #[tokio::test]
 async fn the_end_is_looked_at_too() {
     let filters = [filter(watches(SECRET), true, Arc::new(mask))];
