@@ -1,4 +1,4 @@
-//! Speed of the products: `cargo run --release -p jackfield-kernels --example matmul_bench [THREADS]`.
+//! Speed of the products: `cargo run --release -p jackfield-kernels --example matmul_bench [THREADS [TYPE [ISA]]]`.
 //!
 //! Prints GMAC/s and the GB/s of weights read, the best of a few tries, for each type, shape and number of tokens; the
 //! scalar reference once beside it.
@@ -14,8 +14,15 @@ fn main() {
     let mut arguments = std::env::args().skip(1);
     let threads = arguments.next().and_then(|a| a.parse().ok()).unwrap_or(2);
     let only = arguments.next();
+    let isa = arguments.next();
     let scalar = Cpu::with_isa(threads, Isa::Scalar).expect("always there");
-    let fast = Cpu::new(threads);
+    let fast = match isa {
+        None => Cpu::new(threads),
+        Some(name) => {
+            let isa = Isa::ALL.into_iter().find(|isa| isa.name() == name).expect("a name that Isa has");
+            Cpu::with_isa(threads, isa).expect("an instruction set that is here")
+        }
+    };
     println!("{} threads, {}; best of the tries within 60 ms each", fast.threads(), fast.isa().name());
     println!("{:>6} {:>11} {:>6} {:>10} {:>8} {:>10}", "type", "shape", "tokens", "GMAC/s", "GB/s", "scalar");
     for ty in [

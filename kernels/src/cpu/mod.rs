@@ -2,8 +2,12 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", test))]
+mod dot;
 mod kernels;
 mod scalar;
+#[cfg(target_arch = "x86_64")]
+mod vnni;
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -24,17 +28,23 @@ pub enum Isa {
     Scalar,
     /// AVX2 with FMA and F16C: x86 from 2013 on.
     Avx2,
+    /// The same with integer products of AVX-VNNI, in 256 bits.
+    AvxVnni,
+    /// The same with integer products of AVX-512 VNNI, in 512 bits.
+    Avx512Vnni,
 }
 
 impl Isa {
     /// Every one, best first.
-    pub const ALL: [Isa; 2] = [Isa::Avx2, Isa::Scalar];
+    pub const ALL: [Isa; 4] = [Isa::Avx512Vnni, Isa::AvxVnni, Isa::Avx2, Isa::Scalar];
 
     /// Its name for logs.
     pub fn name(self) -> &'static str {
         match self {
             Isa::Scalar => "scalar",
             Isa::Avx2 => "avx2",
+            Isa::AvxVnni => "avx-vnni",
+            Isa::Avx512Vnni => "avx512-vnni",
         }
     }
 }
@@ -126,7 +136,11 @@ fn kernels_for(isa: Isa) -> Option<&'static dyn Kernels> {
         Isa::Scalar => Some(&scalar::Scalar),
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 => avx2::Avx2::detect().map(|found| found as &dyn Kernels),
+        #[cfg(target_arch = "x86_64")]
+        Isa::AvxVnni => vnni::Vnni::detect_avx().map(|found| found as &dyn Kernels),
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512Vnni => vnni::Vnni::detect_avx512().map(|found| found as &dyn Kernels),
         #[cfg(not(target_arch = "x86_64"))]
-        Isa::Avx2 => None,
+        Isa::Avx2 | Isa::AvxVnni | Isa::Avx512Vnni => None,
     }
 }

@@ -1,0 +1,74 @@
+//! Integer products on processors that have an instruction for them: four products of bytes added to a 32-bit sum.
+//!
+//! The loop is written once, over [`Dot`]; an instruction set brings the instruction and the few operations around it.
+//! The tests also run it in plain Rust (`plain.rs`), so that it is held to the reference on any processor.
+
+mod formats;
+#[cfg(test)]
+pub(super) mod plain;
+mod product;
+mod view;
+
+use std::ops::Range;
+
+pub(super) use formats::Format;
+pub(super) use product::{matmul, tokens};
+pub(super) use view::View;
+
+use crate::matrix::TILE;
+use crate::shared::OutMatrix;
+
+/// An instruction set's vectors of eight or sixteen lanes: a lane is a row of a tile, or of two tiles side by side.
+///
+/// Implementations are `#[inline(always)]` and without features of their own; `tokens` is where the features are, and
+/// everything is compiled into it. (A function with fewer features would not be inlined into it, one with more could
+/// not be generic over the set.)
+///
+/// # Safety
+/// For all functions: the processor has the instructions, and what a pointer is said to point to is there.
+pub(super) trait Dot {
+    /// Four bytes, or a 32-bit sum, for each lane.
+    type Ints: Copy;
+    /// A number for each lane.
+    type Floats: Copy;
+    /// Tiles side by side: one or two.
+    const TILES: usize;
+    /// Tokens in a register tile: a power of two up to eight.
+    const TOKENS: usize;
+    /// Whether codes are taken as signed. Where they are not, signed ones are raised by 128 and 128 is their zero.
+    const SIGNED: bool;
+
+    /// [`tokens`] for this set, compiled with its features.
+    ///
+    /// # Safety
+    /// As for [`tokens`].
+    unsafe fn tokens<F: Format>(view: &View, tiles: Range<usize>, tokens: Range<usize>, out: &OutMatrix<'_>);
+
+    /// Zeros.
+    unsafe fn zero() -> Self::Ints;
+    /// 32 bytes from `from` and, for a second tile, 32 from `next` bytes on.
+    unsafe fn codes(from: *const u8, next: usize) -> Self::Ints;
+    /// The low four bits of each byte.
+    unsafe fn low(both: Self::Ints) -> Self::Ints;
+    /// The high four bits of each byte.
+    unsafe fn high(both: Self::Ints) -> Self::Ints;
+    /// Signed bytes raised by 128. Only called where codes are unsigned.
+    unsafe fn raise(codes: Self::Ints) -> Self::Ints;
+    /// The same four activations for every lane.
+    unsafe fn four(x: *const i8) -> Self::Ints;
+    /// sum + the four products of codes and activations, in each lane.
+    unsafe fn dot(sum: Self::Ints, codes: Self::Ints, x: Self::Ints) -> Self::Ints;
+
+    /// A number in every lane.
+    unsafe fn splat(value: f32) -> Self::Floats;
+    /// Eight 16-bit floats from `from` and, for a second tile, eight from `next` numbers on.
+    unsafe fn halves(from: *const u16, next: usize) -> Self::Floats;
+    /// Sums as floats.
+    unsafe fn float(sums: Self::Ints) -> Self::Floats;
+    /// a · b
+    unsafe fn mul(a: Self::Floats, b: Self::Floats) -> Self::Floats;
+    /// a · b + c, rounded once
+    unsafe fn mul_add(a: Self::Floats, b: Self::Floats, c: Self::Floats) -> Self::Floats;
+    /// The lanes by tile; with one tile the second is left alone.
+    unsafe fn store(values: Self::Floats, to: &mut [[f32; TILE]; 2]);
+}

@@ -1,0 +1,89 @@
+//! AVX2 with an instruction for integer products (`vpdpbusd`), in 256 bits or in 512. Everything but those products is
+//! AVX2's.
+
+mod avx;
+mod avx512;
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use super::avx2::Avx2;
+use super::dot;
+use super::kernels::{Attend, Kernels, Keys};
+use crate::Isa;
+use crate::matrix::{Coded, FloatRows};
+use crate::quantized::{GroupMeta, Quantized};
+use crate::shared::OutMatrix;
+
+/// Integer products by one instruction set, the rest by AVX2. `avx` and `avx512` alone hand it out, and only where the
+/// processor has both: that is what "proved" means below.
+pub(super) struct Vnni {
+    isa: Isa,
+    rest: &'static Avx2,
+    /// Writes the cells `tiles × all tokens`, with the promises of [`Kernels::matmul_coded`].
+    products: unsafe fn(&Coded, &Quantized, Range<usize>, &OutMatrix<'_>),
+}
+
+impl Vnni {
+    /// The 256-bit form of processors that may lack AVX-512.
+    pub(super) fn detect_avx() -> Option<&'static Self> {
+        static FOUND: LazyLock<Option<Vnni>> = LazyLock::new(|| {
+            let products = avx::Avx::detect().then_some(dot::matmul::<avx::Avx> as _)?;
+            Some(Vnni { isa: Isa::AvxVnni, rest: Avx2::detect()?, products })
+        });
+        FOUND.as_ref()
+    }
+
+    /// The 512-bit form.
+    pub(super) fn detect_avx512() -> Option<&'static Self> {
+        static FOUND: LazyLock<Option<Vnni>> = LazyLock::new(|| {
+            let products = avx512::Avx512::detect().then_some(dot::matmul::<avx512::Avx512> as _)?;
+            Some(Vnni { isa: Isa::Avx512Vnni, rest: Avx2::detect()?, products })
+        });
+        FOUND.as_ref()
+    }
+}
+
+impl Kernels for Vnni {
+    fn isa(&self) -> Isa {
+        self.isa
+    }
+
+    unsafe fn matmul_coded(&self, w: &Coded, x: &Quantized, tiles: Range<usize>, out: &OutMatrix<'_>) {
+        // SAFETY: proved; the caller's promise about `out` is passed on.
+        unsafe { (self.products)(w, x, tiles, out) }
+    }
+
+    unsafe fn matmul_float(&self, w: &FloatRows, x: &Quantized, tiles: Range<usize>, out: &OutMatrix<'_>) {
+        // SAFETY: passed on.
+        unsafe { self.rest.matmul_float(w, x, tiles, out) }
+    }
+
+    fn quantize(&self, x: &[f32], codes: &mut [i8], metas: &mut [GroupMeta]) {
+        self.rest.quantize(x, codes, metas);
+    }
+
+    fn rms_norm(&self, x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) {
+        self.rest.rms_norm(x, weight, eps, out);
+    }
+
+    fn silu_mul(&self, gate: &mut [f32], up: &[f32]) {
+        self.rest.silu_mul(gate, up);
+    }
+
+    fn rotate_halves(&self, low: &mut [f32], high: &mut [f32], cos: &[f32], sin: &[f32]) {
+        self.rest.rotate_halves(low, high, cos, sin);
+    }
+
+    fn rotate_pairs(&self, x: &mut [f32], cos: &[f32], sin: &[f32]) {
+        self.rest.rotate_pairs(x, cos, sin);
+    }
+
+    fn attend(&self, keys: &Keys<'_>, state: &mut Attend<'_>) {
+        self.rest.attend(keys, state);
+    }
+
+    fn to_half(&self, from: &[f32], to: &mut [u16]) {
+        self.rest.to_half(from, to);
+    }
+}
