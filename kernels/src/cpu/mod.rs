@@ -5,6 +5,8 @@ mod avx2;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", test))]
 mod dot;
 mod kernels;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod scalar;
 #[cfg(target_arch = "x86_64")]
 mod vnni;
@@ -32,11 +34,16 @@ pub enum Isa {
     AvxVnni,
     /// The same with integer products of AVX-512 VNNI, in 512 bits.
     Avx512Vnni,
+    /// NEON: every 64-bit ARM.
+    Neon,
+    /// The same with integer dot products (`sdot`): ARM from 2018 on.
+    NeonDot,
 }
 
 impl Isa {
     /// Every one, best first.
-    pub const ALL: [Isa; 4] = [Isa::Avx512Vnni, Isa::AvxVnni, Isa::Avx2, Isa::Scalar];
+    pub const ALL: [Isa; 6] =
+        [Isa::Avx512Vnni, Isa::AvxVnni, Isa::Avx2, Isa::NeonDot, Isa::Neon, Isa::Scalar];
 
     /// Its name for logs.
     pub fn name(self) -> &'static str {
@@ -45,6 +52,8 @@ impl Isa {
             Isa::Avx2 => "avx2",
             Isa::AvxVnni => "avx-vnni",
             Isa::Avx512Vnni => "avx512-vnni",
+            Isa::Neon => "neon",
+            Isa::NeonDot => "neon-dot",
         }
     }
 }
@@ -140,7 +149,11 @@ fn kernels_for(isa: Isa) -> Option<&'static dyn Kernels> {
         Isa::AvxVnni => vnni::Vnni::detect_avx().map(|found| found as &dyn Kernels),
         #[cfg(target_arch = "x86_64")]
         Isa::Avx512Vnni => vnni::Vnni::detect_avx512().map(|found| found as &dyn Kernels),
-        #[cfg(not(target_arch = "x86_64"))]
-        Isa::Avx2 | Isa::AvxVnni | Isa::Avx512Vnni => None,
+        #[cfg(target_arch = "aarch64")]
+        Isa::Neon => Some(neon::Neon::ANY),
+        #[cfg(target_arch = "aarch64")]
+        Isa::NeonDot => neon::Neon::detect_dot().map(|found| found as &dyn Kernels),
+        #[allow(unreachable_patterns)] // each target lacks some
+        _ => None,
     }
 }

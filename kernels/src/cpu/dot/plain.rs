@@ -139,26 +139,30 @@ fn the_loop_agrees_with_the_reference() {
         Cpu::build(1, &Plain::<1, true>),
         Cpu::build(1, &Plain::<2, true>),
     ];
-    // Under an interpreter a few sizes have to do.
-    let sizes: &[(usize, usize)] = if cfg!(miri) { &[(2, 11)] } else { &[(1, 1), (3, 8), (7, 24), (13, 40)] };
+    // Under an interpreter one size has to do.
+    let sizes: &[(usize, usize)] = if cfg!(miri) { &[(3, 9)] } else { &[(1, 1), (3, 8), (7, 24), (13, 40)] };
     for ty in GgmlType::ALL.into_iter().filter(|ty| ty.block_elems() > 1) {
         for (tokens, rows) in sizes {
-            let cols = ty.block_elems() * 2;
+            let cols = ty.block_elems().max(64);
             // Without bit 6, no 16-bit float is infinite or not a number, and codes still have their sign.
             let bytes: Vec<u8> = (0..ty.bytes_for(rows * cols).expect("whole blocks"))
                 .map(|_| random.bits() as u8 & 0xbf)
                 .collect();
             let w = Matrix::pack(&reference, ty, &bytes, *rows, cols).expect("sound weights");
             let x: Vec<f32> = (0..tokens * cols).map(|_| random.float()).collect();
+            let largest: Vec<f32> = (0..*rows)
+                .map(|index| {
+                    let mut row = vec![0.0; cols];
+                    w.row(index, &mut row);
+                    row.iter().fold(0.0f32, |m, v| m.max(v.abs()))
+                })
+                .collect();
             let want = product(&reference, &w, &x, *tokens);
             for cpu in &cpus {
                 let got = product(cpu, &w, &x, *tokens);
                 for (cell, (got, want)) in got.iter().zip(&want).enumerate() {
-                    let mut row = vec![0.0; cols];
-                    w.row(cell % rows, &mut row);
-                    let largest = row.iter().fold(0.0f32, |m, v| m.max(v.abs()));
                     let x = &x[cell / rows * cols..][..cols];
-                    let size: f32 = x.iter().map(|x| x.abs() * largest).sum();
+                    let size = largest[cell % rows] * x.iter().map(|x| x.abs()).sum::<f32>();
                     let close = (got - want).abs() <= 2e-6 * size;
                     assert!(close, "{} {tokens} tokens, cell {cell}: {got} for {want}", ty.name());
                 }

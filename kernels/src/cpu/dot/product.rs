@@ -116,9 +116,9 @@ unsafe fn tile<D: Dot, F: Format, const T: usize>(
             x = x.add(GROUP);
             metas = metas.add(1);
         }
-        for (t, sums) in sums.into_iter().enumerate() {
+        for (t, sums) in sums.iter().enumerate() {
             let mut lanes = [[0.0; TILE]; 2];
-            D::store(sums, &mut lanes);
+            D::store(*sums, &mut lanes);
             for (tile, lanes) in tiles.clone().zip(&lanes) {
                 scalar::put(out.eight(token + t, tile * TILE), lanes, out.adds());
             }
