@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Crate, folder, and the crates of this repository that it may depend on outside of its tests.
-const MAY_KNOW: [(&str, &str, &[&str]); 9] = [
+const MAY_KNOW: [(&str, &str, &[&str]); 10] = [
     ("kernels", "kernels", &[]),
     ("scheduler", "host/scheduler", &[]),
     ("dialog", "host/dialog", &[]),
@@ -14,7 +14,8 @@ const MAY_KNOW: [(&str, &str, &[&str]); 9] = [
     ("policy", "host/policy", &["dialog"]),
     ("server", "host/server", &["engine", "policy", "dialog", "model"]),
     ("builder", "sdk/builder", &[]),
-    ("cli", "host/cli", &["server", "engine", "policy", "dialog", "model", "kernels", "builder"]),
+    ("bench", "host/bench", &[]),
+    ("cli", "host/cli", &["server", "engine", "policy", "dialog", "model", "kernels", "builder", "bench"]),
 ];
 
 fn root() -> PathBuf {
@@ -93,6 +94,7 @@ fn wasmtime_is_named_in_one_crate() {
         "host/engine/src",
         "host/dialog/src",
         "host/server/src",
+        "host/bench/src",
         "host/cli/src",
         "sdk/builder/src",
     ];
@@ -115,6 +117,7 @@ fn nothing_below_the_command_line_reads_the_environment() {
         "host/dialog/src",
         "host/policy/src",
         "host/server/src",
+        "host/bench/src",
         "sdk/builder/src",
     ];
     absent(
@@ -131,6 +134,7 @@ fn unsafe_stands_where_it_may() {
         "host/engine",
         "host/dialog",
         "host/server",
+        "host/bench",
         "host/cli",
         "sdk/builder",
         "plugins",

@@ -25,6 +25,8 @@ pub(crate) enum Command {
     /// Fetch and look into models.
     #[command(subcommand)]
     Model(ModelCommand),
+    /// Load a server that speaks the OpenAI API, this one or another, and report how it does.
+    Bench(BenchArgs),
 }
 
 /// What `serve` and `dev` share. A flag wins over the configuration file.
@@ -109,4 +111,38 @@ pub(crate) enum ModelCommand {
         #[arg(default_value = crate::model::DEFAULT_MODEL, value_name = "REF")]
         reference: String,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchArgs {
+    /// Names of workloads (see --list) or .toml files of your own.
+    #[arg(value_name = "WORKLOAD|FILE.toml")]
+    pub(crate) workloads: Vec<String>,
+    /// The server's address.
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8080")]
+    pub(crate) url: String,
+    /// The model to ask for; the first that the server lists when it is not given.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// The API key.
+    #[arg(long, value_name = "KEY", env = "OPENAI_API_KEY", hide_env_values = true)]
+    pub(crate) key: Option<String>,
+    /// A short run, to see that it works; its figures are not for comparison.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// List the workloads that ship, and do nothing.
+    #[arg(long)]
+    pub(crate) list: bool,
+    /// Write the report as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Write the report as a page with plots.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// The server's process on this machine: its resident memory is watched.
+    #[arg(long, value_name = "PID")]
+    pub(crate) pid: Option<u32>,
+    /// Gives the same prompts and arrivals again. By default every run has new ones, which no cache has seen.
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
 }

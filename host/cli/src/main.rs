@@ -1,6 +1,7 @@
 //! The `jackfield` binary: the one place where the parts are put together.
 
 mod args;
+mod bench;
 mod config;
 mod dev;
 mod dirs;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         Command::Dev(args) => dev::run(args, &dirs),
         Command::Policy(command) => policies::run(command, &dirs),
         Command::Model(command) => model::run(command, &dirs),
+        Command::Bench(args) => bench::run(args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

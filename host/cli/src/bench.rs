@@ -1,0 +1,71 @@
+//! `jackfield bench`: load against an address that speaks the OpenAI API.
+
+use std::fs;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use jackfield_bench::{BenchError, DEFAULT, Options, Report, Workload};
+
+use crate::Failure;
+use crate::args::BenchArgs;
+
+pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
+    if args.list {
+        return list();
+    }
+    let workloads = chosen(&args.workloads).map_err(Failure::usage)?;
+    let report = jackfield_bench::run(&workloads, &options(args), &|line| eprintln!("{line}"));
+    let report = report.map_err(|error| match error {
+        BenchError::Url { .. } | BenchError::Process { .. } => Failure::usage(error),
+        _ => Failure::failed(error),
+    })?;
+    print!("{}", jackfield_bench::table(&report));
+    write(args, &report)?;
+    if report.any_served() {
+        return Ok(());
+    }
+    Err(Failure::failed("no request was answered; the table says why"))
+}
+
+fn list() -> Result<(), Failure> {
+    for workload in jackfield_bench::shipped().map_err(Failure::failed)? {
+        println!("{:<24} {}", workload.name, workload.about);
+    }
+    Ok(())
+}
+
+fn chosen(names: &[String]) -> Result<Vec<Workload>, BenchError> {
+    if names.is_empty() {
+        return DEFAULT.into_iter().map(jackfield_bench::find).collect();
+    }
+    names.iter().map(|name| jackfield_bench::find(name)).collect()
+}
+
+/// Without a seed the clock gives one: a second run against the same server must not find the first one's prompts cached.
+fn options(args: &BenchArgs) -> Options {
+    let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    Options {
+        url: args.url.clone(),
+        model: args.model.clone(),
+        key: args.key.clone().filter(|key| !key.is_empty()),
+        quick: args.quick,
+        pid: args.pid,
+        seed: args.seed.unwrap_or_else(clock),
+    }
+}
+
+fn write(args: &BenchArgs, report: &Report) -> Result<(), Failure> {
+    if let Some(path) = &args.json {
+        let text = serde_json::to_string_pretty(report).map_err(Failure::failed)?;
+        write_file(path, &(text + "\n"))?;
+    }
+    if let Some(path) = &args.html {
+        write_file(path, &jackfield_bench::html(report))?;
+    }
+    Ok(())
+}
+
+fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
+    fs::write(path, text)
+        .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))
+}
