@@ -1,13 +1,17 @@
-//! Zeroed buffers that begin on a cache line.
+//! Zeroed buffers that begin on a cache line; large ones on large pages where the system has them.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
+use memmap2::MmapMut;
+
 use crate::KernelError;
 
 /// A cache line, and twice the widest vector in use.
 const ALIGN: usize = 64;
+/// From this many bytes on a buffer has pages of its own: several large ones of 2 MiB.
+const LARGE: usize = 8 << 20;
 
 /// Types for which every bit pattern, all zeros among them, is a value, and which own nothing.
 ///
@@ -24,10 +28,12 @@ unsafe impl Plain for u16 {}
 unsafe impl Plain for f32 {}
 
 /// A fixed-size, zero-initialised slice on a 64-byte boundary. The system hands zero pages out lazily, so memory
-/// that is never written is never resident.
+/// that is never written is not resident (but for the rest of a large page).
 pub(crate) struct Aligned<T: Plain> {
     start: NonNull<T>,
     len: usize,
+    /// What a large buffer lies in; a small one is the allocator's.
+    pages: Option<MmapMut>,
 }
 
 // SAFETY: it owns its memory alone, like a boxed slice, and `Plain` types cross threads.
@@ -41,11 +47,16 @@ impl<T: Plain> Aligned<T> {
         let too_large = KernelError::OutOfMemory { bytes: len.saturating_mul(size_of::<T>()) };
         let layout = Self::layout(len).ok_or(too_large.clone())?;
         if layout.size() == 0 {
-            return Ok(Self { start: NonNull::dangling(), len });
+            return Ok(Self { start: NonNull::dangling(), len, pages: None });
+        }
+        if layout.size() >= LARGE {
+            let mut pages = large(layout.size()).ok_or(too_large)?;
+            let start = NonNull::from(&mut *pages).cast();
+            return Ok(Self { start, len, pages: Some(pages) });
         }
         // SAFETY: the layout has a size other than zero.
         let start = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(too_large)?;
-        Ok(Self { start: start.cast(), len })
+        Ok(Self { start: start.cast(), len, pages: None })
     }
 
     /// `len` zeros. For working memory, where running out ends the process as it does for `Vec`.
@@ -69,14 +80,14 @@ impl<T: Plain> Aligned<T> {
 
 impl<T: Plain> Default for Aligned<T> {
     fn default() -> Self {
-        Self { start: NonNull::dangling(), len: 0 }
+        Self { start: NonNull::dangling(), len: 0, pages: None }
     }
 }
 
 impl<T: Plain> Drop for Aligned<T> {
     fn drop(&mut self) {
         let layout = Self::layout(self.len).expect("it was allocated with this layout");
-        if layout.size() > 0 {
+        if layout.size() > 0 && self.pages.is_none() {
             // SAFETY: allocated by `try_zeroed` with the same layout, and owned by this value alone.
             unsafe { dealloc(self.start.as_ptr().cast(), layout) }
         }
@@ -98,13 +109,22 @@ impl<T: Plain> DerefMut for Aligned<T> {
     }
 }
 
+/// Zero pages, large ones where they can be had: with small ones, a walk through gigabytes misses the table of pages at
+/// every step.
+fn large(bytes: usize) -> Option<MmapMut> {
+    let pages = MmapMut::map_anon(bytes).ok()?;
+    #[cfg(target_os = "linux")]
+    let _ = pages.advise(memmap2::Advice::HugePage); // a wish; without it everything works
+    Some(pages)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn begins_on_a_line_and_is_zero() {
-        for len in [0, 1, 63, 4097] {
+        for len in [0, 1, 63, 4097, LARGE / 4, LARGE] {
             let buffer = Aligned::<f32>::zeroed(len);
             assert_eq!(buffer.len(), len);
             assert!(len == 0 || buffer.as_ptr().addr().is_multiple_of(ALIGN));

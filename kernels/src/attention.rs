@@ -312,8 +312,9 @@ impl<'a> Room<'a> {
         for first in (segment * cuts.segment..end).step_by(cuts.chunk) {
             let block = first / shape.block_size;
             let blocks = (end - first).div_ceil(shape.block_size).min(cuts.chunk_blocks);
-            let mut planes = [(&[][..], &[][..]); CHUNK];
-            for (planes, block) in planes.iter_mut().zip(&table[block..block + blocks]) {
+            let ahead = (end - first).div_ceil(shape.block_size).min(2 * cuts.chunk_blocks);
+            let mut planes = [(&[][..], &[][..]); 2 * CHUNK];
+            for (planes, block) in planes.iter_mut().zip(&table[block..block + ahead]) {
                 *planes = call.kv.planes(*block, call.layer, item.head);
             }
             let mut visible = [0u32; QUERIES];
@@ -323,6 +324,7 @@ impl<'a> Room<'a> {
             }
             let keys = Keys {
                 blocks: &planes[..blocks],
+                next: &planes[blocks..ahead],
                 pitch: shape.pitch(),
                 block_size: shape.block_size,
                 dim: shape.dim(),

@@ -1,13 +1,15 @@
 //! Threads that share out the tasks of one operation.
 //!
-//! Tasks are claimed one by one from a counter, the caller takes part, and an operation is over when every task is
-//! done: nobody waits for a thread that has not begun one. So a thread that the system has put aside costs at most
-//! the task in its hands, and the operation slows down in proportion to the processor time it gets.
+//! Each thread has a run of neighbouring tasks, which it claims one by one from the front, so that it reads memory in
+//! order and shares no cache line with the others while it does; who has none left takes from the back of another's. The
+//! caller takes part, and an operation is over when every task is done: nobody waits for a thread that has not begun one.
+//! So a thread that the system has put aside costs at most the task in its hands, and the operation slows down in
+//! proportion to the processor time it gets.
 
 use std::any::Any;
 use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -29,8 +31,8 @@ pub(crate) struct Pool {
 }
 
 struct Shared {
-    /// Tasks nobody has claimed yet. Going from n to n-1 claims task `total - n`.
-    unclaimed: AtomicUsize,
+    /// Tasks nobody has claimed yet, a run for each thread.
+    runs: Box<[Run]>,
     done: AtomicUsize,
     job: UnsafeCell<Job>,
     panicked: AtomicBool,
@@ -50,9 +52,47 @@ struct Job {
     total: usize,
 }
 
+/// Tasks `first..end` that nobody has claimed yet, in one number so that a claim is one exchange: `first` in the low half.
+/// A line of its own, and the line beside it, which processors fetch together.
+#[repr(align(128))]
+struct Run(AtomicU64);
+
+impl Run {
+    fn store(&self, first: u32, end: u32) {
+        self.0.store(u64::from(end) << 32 | u64::from(first), SeqCst);
+    }
+
+    fn is_empty(&self) -> bool {
+        Self::none(self.0.load(SeqCst))
+    }
+
+    /// Claims the first task, for the thread whose run it is.
+    fn claim_first(&self) -> Option<usize> {
+        let claim = |run| (!Self::none(run)).then(|| run + 1);
+        let run = self.0.fetch_update(AcqRel, Acquire, claim).ok()?;
+        Some(Self::split(run).0 as usize)
+    }
+
+    /// Claims the last task, for the others.
+    fn claim_last(&self) -> Option<usize> {
+        let claim = |run| (!Self::none(run)).then(|| run - (1 << 32));
+        let run = self.0.fetch_update(AcqRel, Acquire, claim).ok()?;
+        Some(Self::split(run).1 as usize - 1)
+    }
+
+    fn none(run: u64) -> bool {
+        let (first, end) = Self::split(run);
+        first == end
+    }
+
+    fn split(run: u64) -> (u32, u32) {
+        (run as u32, (run >> 32) as u32)
+    }
+}
+
 // SAFETY: `job` is written only by the thread that holds `busy`, while no task is unclaimed and all claimed ones are
 // done; it is read only by threads that have claimed a task of it, and the claim happens after the write (release on
-// `unclaimed`, acquire in the claim).
+// the run, acquire in the claim).
 unsafe impl Sync for Shared {}
 // SAFETY: the pointer in `job` is only followed under the rule above.
 unsafe impl Send for Shared {}
@@ -63,7 +103,7 @@ impl Pool {
         fn nothing(_: usize, _: usize) {}
         const NOTHING: &Task<'static> = &nothing;
         let shared = Arc::new(Shared {
-            unclaimed: AtomicUsize::new(0),
+            runs: (0..threads.max(1)).map(|_| Run(AtomicU64::new(0))).collect(),
             done: AtomicUsize::new(0),
             job: UnsafeCell::new(Job { task: NOTHING, total: 0 }),
             panicked: AtomicBool::new(false),
@@ -94,7 +134,7 @@ impl Pool {
     /// caller, after the others are done or skipped. Called from inside a task, or while another thread's operation
     /// runs, it does all the work in the calling thread.
     pub(crate) fn run(&self, tasks: usize, task: &Task<'_>) {
-        if tasks <= 1 || self.workers.is_empty() {
+        if tasks <= 1 || self.workers.is_empty() || u32::try_from(tasks).is_err() {
             return (0..tasks).for_each(|index| task(0, index));
         }
         let Ok(_busy) = self.busy.try_lock() else {
@@ -132,7 +172,10 @@ impl Shared {
         self.panicked.store(false, Relaxed);
         // SAFETY: the caller holds `busy` and the last job is done, so nobody reads it (see `Sync` above).
         unsafe { *self.job.get() = Job { task, total } };
-        self.unclaimed.store(total, SeqCst);
+        let threads = self.runs.len();
+        for (thread, run) in self.runs.iter().enumerate() {
+            run.store((total * thread / threads) as u32, (total * (thread + 1) / threads) as u32);
+        }
         if self.sleepers.load(SeqCst) > 0 {
             // Taking the lock orders this with a thread between its last look and its sleep.
             drop(lock(&self.door));
@@ -141,15 +184,22 @@ impl Shared {
         }
     }
 
+    /// A task for `thread`: its own next one, else another's last.
+    fn claim(&self, thread: usize) -> Option<usize> {
+        let (before, from) = self.runs.split_at(thread);
+        let others = || from[1..].iter().chain(before).find_map(Run::claim_last);
+        from[0].claim_first().or_else(others)
+    }
+
     /// Claims and runs tasks until none is left.
     fn work_off(&self, thread: usize) {
-        while let Ok(left) = self.unclaimed.fetch_update(AcqRel, Acquire, |n| n.checked_sub(1)) {
+        while let Some(index) = self.claim(thread) {
             // SAFETY: a task of this job was claimed and is not done, so the job stays as it is (see `Sync` above).
             let job = unsafe { *self.job.get() };
             if !self.panicked.load(Relaxed) {
                 // SAFETY: the closure outlives the job.
                 let task = unsafe { &*job.task };
-                if let Err(payload) = catch_unwind(AssertUnwindSafe(|| task(thread, job.total - left))) {
+                if let Err(payload) = catch_unwind(AssertUnwindSafe(|| task(thread, index))) {
                     lock(&self.panic).get_or_insert(payload);
                     self.panicked.store(true, Release);
                 }
@@ -178,7 +228,7 @@ impl Shared {
 
     /// The life of a worker.
     fn serve(&self, thread: usize) {
-        let wanted = || self.unclaimed.load(SeqCst) > 0 || self.closing.load(SeqCst);
+        let wanted = || self.runs.iter().any(|run| !run.is_empty()) || self.closing.load(SeqCst);
         while !self.closing.load(SeqCst) {
             // With an offer: the caller may be waiting for this very processor.
             if !look(wanted, std::thread::yield_now) {

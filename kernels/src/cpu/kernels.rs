@@ -12,6 +12,8 @@ use crate::shared::OutMatrix;
 pub(crate) struct Keys<'a> {
     /// One `(K, V)` pair for each block: K is `[dim, pitch]`, V is `[position, dim]`, 16-bit floats.
     pub(crate) blocks: &'a [(&'a [u16], &'a [u16])],
+    /// The blocks of the call that follows, as far as they are known: worth asking memory for.
+    pub(crate) next: &'a [(&'a [u16], &'a [u16])],
     /// Positions from one dimension of K to the next: positions of a block, rounded up to eight.
     pub(crate) pitch: usize,
     /// Positions in a block that count.

@@ -30,6 +30,7 @@ pub(super) fn attend(keys: &Keys<'_>, state: &mut Attend<'_>) {
         let blocks = &keys.blocks[..most.div_ceil(keys.block_size)];
         let mut tile = Tile {
             blocks,
+            next: if state.visible.len() <= QUERIES { keys.next } else { &[] },
             block_size: keys.block_size,
             pitch,
             dim,
@@ -70,6 +71,8 @@ pub(super) fn attend(keys: &Keys<'_>, state: &mut Attend<'_>) {
 /// Some queries and the blocks that at least one of them sees.
 struct Tile<'a> {
     blocks: &'a [(&'a [u16], &'a [u16])],
+    /// The blocks that follow, to be asked for: none when many queries go through these while they are in the cache.
+    next: &'a [(&'a [u16], &'a [u16])],
     block_size: usize,
     pitch: usize,
     dim: usize,
@@ -90,6 +93,9 @@ impl Tile<'_> {
     #[target_feature(enable = "avx2,fma,f16c")]
     fn score<const Q: usize>(&mut self) {
         for block in 0..self.blocks.len() {
+            if !self.next.is_empty() {
+                prefetch(self.blocks[block].1);
+            }
             let mut at = 0;
             while at + 2 * LANES <= self.pitch {
                 self.score_at::<Q, 2>(block, at);
@@ -185,6 +191,9 @@ impl Tile<'_> {
         }
         for (block, (_, v)) in self.blocks.iter().enumerate() {
             let positions = (self.most - block * self.block_size).min(self.block_size);
+            if let (0, Some((next, _))) = (d, self.next.get(block)) {
+                prefetch(next);
+            }
             assert!(v.len() == dim * self.pitch && block * self.pitch + positions <= width);
             for at in 0..positions {
                 // SAFETY: position `at` is below the pitch, so its row of V is inside.
@@ -208,6 +217,15 @@ impl Tile<'_> {
                 store(acc, sum);
             }
         }
+    }
+}
+
+/// Asks for the lines of a plane.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn prefetch(plane: &[u16]) {
+    for line in plane.chunks(32) {
+        _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast());
     }
 }
 

@@ -28,6 +28,9 @@ const TOKENS: usize = 4;
 /// Bytes of weights, and of activations, that are worked on while they are in the first cache.
 const CACHED: usize = 12 << 10;
 
+/// How far before its use a byte of weights is asked for, where they are read once.
+const AHEAD: usize = 4096;
+
 /// A coding known to the compiler.
 trait Format {
     const CODING: Coding;
@@ -161,6 +164,11 @@ unsafe fn tile<F: Format, const T: usize>(view: &View, at: usize, token: usize, 
         let mut x = view.x.add(token * view.groups * GROUP);
         let mut metas = view.metas.add(token * view.groups);
         for _ in 0..view.groups {
+            if T == 1 {
+                // One pass over the weights: they come from memory, so ask early.
+                prefetch(codes.wrapping_add(AHEAD), const { group_bytes(F::CODING.store) });
+                prefetch(scales.wrapping_add(AHEAD / 4).cast(), 64);
+            }
             for sub in 0..subs {
                 let products = products::<F, T>(codes, x, view.groups * GROUP, sub);
                 let (scale, min) = scale_and_min::<F>(&mut scales);
@@ -181,6 +189,15 @@ unsafe fn tile<F: Format, const T: usize>(view: &View, at: usize, token: usize, 
         for (t, sums) in sums.into_iter().enumerate() {
             put(out.eight(token + t, at * TILE), sums, out.adds());
         }
+    }
+}
+
+/// Asks for the lines of `len` bytes from `at`, which need not be ours: nothing is read.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn prefetch(at: *const u8, len: usize) {
+    for line in (0..len).step_by(64) {
+        _mm_prefetch::<_MM_HINT_T0>(at.wrapping_add(line).cast());
     }
 }
 
