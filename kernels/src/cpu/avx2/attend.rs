@@ -230,7 +230,7 @@ fn prefetch(plane: &[u16]) {
 }
 
 /// Makes scores that a query does not see minus infinity: positions from `visible` on, and the padding of each block.
-fn hide(scores: &mut [f32], visible: usize, block_size: usize, pitch: usize) {
+pub(in crate::cpu) fn hide(scores: &mut [f32], visible: usize, block_size: usize, pitch: usize) {
     let (block, at) = (visible / block_size, visible % block_size);
     if pitch > block_size {
         scores.chunks_exact_mut(pitch).for_each(|block| block[block_size..].fill(f32::NEG_INFINITY));

@@ -5,8 +5,11 @@ mod coded;
 mod exp;
 mod float;
 mod rows;
+pub(super) mod series;
 
 use std::ops::Range;
+
+pub(super) use attend::hide;
 
 use super::kernels::{Attend, Kernels, Keys};
 use crate::Isa;

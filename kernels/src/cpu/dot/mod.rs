@@ -44,6 +44,8 @@ pub(super) trait Dot {
     /// As for [`tokens`].
     unsafe fn tokens<F: Format>(view: &View, tiles: Range<usize>, tokens: Range<usize>, out: &OutMatrix<'_>);
 
+    /// Asks for the line of memory around `at`, which need not be ours: nothing is read.
+    fn prefetch(_at: *const u8) {}
     /// Zeros.
     unsafe fn zero() -> Self::Ints;
     /// 32 bytes from `from` and, for a second tile, 32 from `next` bytes on.

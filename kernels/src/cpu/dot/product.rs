@@ -10,6 +10,9 @@ use crate::matrix::{Coded, GROUP, TILE, group_codes};
 use crate::quantized::Quantized;
 use crate::shared::OutMatrix;
 
+/// How far before its use a byte of weights is asked for, where they are read once.
+const AHEAD: usize = 4096;
+
 /// Writes the cells `tiles × all tokens`; codings without a kernel here go to the scalar one.
 ///
 /// # Safety
@@ -99,6 +102,15 @@ unsafe fn tile<D: Dot, F: Format, const T: usize>(
         let mut x = view.x.add(token * view.groups * GROUP);
         let mut metas = view.metas.add(token * view.groups);
         for _ in 0..view.groups {
+            if T == 1 {
+                // One pass over the weights: they come from memory, so ask early.
+                for from in [0, next_codes] {
+                    (0..group_codes(F::CODING))
+                        .step_by(64)
+                        .for_each(|line| D::prefetch(codes.wrapping_add(AHEAD + from + line)));
+                }
+                D::prefetch(scales.wrapping_add(AHEAD / 4).cast());
+            }
             for sub in 0..subs {
                 let products = products::<D, F, T>(codes, next_codes, x, view.groups * GROUP, sub);
                 let (scale, min) = scale_and_min::<D, F>(&mut scales, next_scales);

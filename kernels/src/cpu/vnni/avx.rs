@@ -32,6 +32,12 @@ impl Dot for Avx {
     }
 
     #[inline(always)]
+    fn prefetch(at: *const u8) {
+        // SAFETY: a prefetch of any address is allowed.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
+    }
+
+    #[inline(always)]
     unsafe fn zero() -> __m256i {
         // SAFETY: the caller's promise.
         unsafe { _mm256_setzero_si256() }

@@ -1,8 +1,10 @@
-//! AVX2 with an instruction for integer products (`vpdpbusd`), in 256 bits or in 512. Everything but those products is
-//! AVX2's.
+//! AVX2 with an instruction for integer products (`vpdpbusd`), in 256 bits or in 512, where attention is in 512 bits, too.
+//! Everything else is AVX2's.
 
+mod attend;
 mod avx;
 mod avx512;
+mod exp;
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -80,6 +82,10 @@ impl Kernels for Vnni {
     }
 
     fn attend(&self, keys: &Keys<'_>, state: &mut Attend<'_>) {
+        if self.isa == Isa::Avx512Vnni && attend::fits(keys) {
+            // SAFETY: proved.
+            return unsafe { attend::attend(keys, state) };
+        }
         self.rest.attend(keys, state);
     }
 
