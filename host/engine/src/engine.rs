@@ -199,6 +199,18 @@ impl Ticket {
     }
 }
 
+impl Ticket {
+    /// Gives one choice up; the others go on. Its blocks are free before the next step, it has no `Finished`, and what
+    /// it had said until then is in the usage, which comes as always when the last choice has ended. A choice that has
+    /// ended already, or never was, changes nothing.
+    pub fn cancel_choice(&self, choice: u32) {
+        if !self.done {
+            // As with the whole job: an engine that is gone has nothing left to cancel.
+            let _ = self.inbox.send(Command::CancelChoice(self.id, choice));
+        }
+    }
+}
+
 impl Drop for Ticket {
     fn drop(&mut self) {
         if !self.done {

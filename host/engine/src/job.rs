@@ -122,8 +122,8 @@ fn ensure(ok: bool, field: &'static str, problem: impl FnOnce() -> String) -> Re
     if ok { Ok(()) } else { Err(InvalidJob { field, problem: problem() }) }
 }
 
-/// What a [`Ticket`](crate::Ticket) yields, in order: deltas and one `Finished` per choice, then `Done`;
-/// or `Failed` at any point, after which nothing follows.
+/// What a [`Ticket`](crate::Ticket) yields, in order: deltas and one `Finished` per choice that was not cancelled, then
+/// `Done`; or `Failed` at any point, after which nothing follows.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Output {
     /// More of one answer.
@@ -179,7 +179,7 @@ pub enum Finish {
 pub struct Usage {
     /// Tokens of the prompt, counted once.
     pub prompt_tokens: usize,
-    /// Tokens sampled, all choices together, an ending token included.
+    /// Tokens sampled, all choices together, an ending token and those of cancelled choices included.
     pub completion_tokens: usize,
     /// Tokens of the prompt that were found in the prefix cache.
     pub cached_tokens: usize,

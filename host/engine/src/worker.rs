@@ -20,6 +20,8 @@ use crate::text::StopMatcher;
 pub(crate) enum Command {
     Submit(Box<Submission>),
     Cancel(RequestId),
+    /// One choice of a request, by its number.
+    CancelChoice(RequestId, u32),
 }
 
 /// A checked job with the place that it holds and the way back.
@@ -95,9 +97,7 @@ impl Worker {
     fn serve(&mut self) -> Result<(), EngineFault> {
         while self.drain_inbox().is_ok() {
             let plan = self.shared.scheduler().schedule(self.now());
-            if !plan.is_empty() {
-                self.step(&plan)?;
-            }
+            self.step(&plan)?;
         }
         Ok(())
     }
@@ -122,6 +122,7 @@ impl Worker {
         match command {
             Command::Submit(submission) => self.admit(*submission),
             Command::Cancel(id) => self.cancel(id),
+            Command::CancelChoice(id, choice) => self.cancel_choice(id, choice),
         }
     }
 
@@ -163,8 +164,19 @@ impl Worker {
         self.forget(id);
     }
 
+    fn cancel_choice(&mut self, id: RequestId, choice: u32) {
+        let sequences = self.requests.get(&id).map_or(&[][..], |running| &running.sequences);
+        let Some(&sequence) = sequences.get(choice as usize) else { return };
+        self.shared.scheduler().cancel_sequence(sequence);
+        self.sequences.remove(&sequence);
+    }
+
+    /// Runs a plan and tells what came of it. An empty plan is committed as well: when the last choice of a request was
+    /// cancelled there is nothing to run, and its end still to tell.
     fn step(&mut self, plan: &Plan) -> Result<(), EngineFault> {
-        self.runner.run(plan).map_err(|error| EngineFault { message: error.to_string() })?;
+        if !plan.is_empty() {
+            self.runner.run(plan).map_err(|error| EngineFault { message: error.to_string() })?;
+        }
         let sampled = self.sample(plan);
         let now = self.now();
         let events = self.shared.scheduler().commit(plan, &sampled, now);

@@ -4,8 +4,8 @@ mod support;
 
 use std::sync::Arc;
 
-use jackfield_engine::{Engine, Job, Output};
-use support::{engine, eventually, job, long_engine, read, run, settle};
+use jackfield_engine::{Engine, Job, Output, Ticket, Usage};
+use support::{engine, eventually, job, long_engine, read, run, seeded, settle};
 
 /// A job that goes on for longer than any test.
 fn endless(engine: &Engine, prompt: &str) -> Job {
@@ -53,6 +53,81 @@ async fn who_leaves_in_decode_frees_every_choice() {
         drop(ticket);
         settle(&engine);
         assert_eq!(engine.stats().scheduler.free_blocks, 4096, "the pool is whole");
+    }
+}
+
+#[tokio::test]
+async fn one_choice_that_leaves_disturbs_no_other_and_is_counted_as_far_as_it_came() {
+    let engine = long_engine(65536, |_| ());
+    let short =
+        Job { prompt: vec![70; 40], n: 3, max_new_tokens: 100, sampling: seeded(5), ..job(&engine, "x") };
+    let alone = run(&engine, short.clone()).await.choices;
+    let computed = engine.stats().scheduler.computed_tokens;
+    let mut ticket = engine.submit(Job { max_new_tokens: 60_000, ..short }).unwrap();
+    let mut texts = vec![String::new(); 3];
+    while texts[1].is_empty() {
+        take(&mut ticket, &mut texts).await;
+    }
+    ticket.cancel_choice(7);
+    (0..2).for_each(|_| ticket.cancel_choice(1));
+    eventually(&engine, "it holds no block", |stats| stats.scheduler.running == 2);
+    while [0, 2].iter().any(|choice| texts[*choice].len() < alone[*choice].text.len()) {
+        take(&mut ticket, &mut texts).await;
+    }
+    for choice in [0, 2] {
+        assert!(texts[choice].starts_with(&alone[choice].text), "choice {choice} was disturbed");
+        ticket.cancel_choice(choice as u32);
+    }
+    let usage = loop {
+        if let Some(usage) = take(&mut ticket, &mut texts).await {
+            break usage;
+        }
+    };
+    assert_eq!(ticket.next().await, None);
+    settle(&engine);
+    assert_eq!((usage.prompt_tokens, usage.cached_tokens), (40, 32), "the cache is counted, too");
+    // The first token of each choice is drawn from the prompt's last row, every other one from a row of its own.
+    let rows = engine.stats().scheduler.computed_tokens - computed;
+    assert_eq!(usage.completion_tokens, rows as usize - 8 + 3);
+}
+
+/// Takes one output into the texts; the usage at the end. Panics when a choice that nothing ends has ended.
+async fn take(ticket: &mut Ticket, texts: &mut [String]) -> Option<Usage> {
+    match ticket.next().await.expect("more") {
+        Output::Delta(delta) => texts[delta.choice as usize].push_str(&delta.text),
+        Output::Done(usage) => return Some(usage),
+        other => panic!("{other:?}"),
+    }
+    None
+}
+
+#[tokio::test]
+async fn choices_that_leave_the_queue_or_the_prefill_are_never_sampled() {
+    let engine = long_engine(65536, |config| {
+        config.max_running = 4;
+        config.max_step_tokens = 8;
+    });
+    let long = Job { prompt: vec![70; 2_000], n: 2, max_new_tokens: 3, ..job(&engine, "x") };
+    let ticket = engine.submit(long.clone()).unwrap();
+    ticket.cancel_choice(0);
+    let reply = read_some(ticket).await;
+    assert_eq!(reply, (vec![1], 3), "the other is answered");
+    let ticket = engine.submit(long).unwrap();
+    (0..2).for_each(|choice| ticket.cancel_choice(choice));
+    assert_eq!(read_some(ticket).await, (vec![], 0));
+    settle(&engine);
+}
+
+/// Which choices ended, and how many tokens were sampled.
+async fn read_some(mut ticket: Ticket) -> (Vec<u32>, usize) {
+    let mut ended = Vec::new();
+    loop {
+        match ticket.next().await.expect("an end") {
+            Output::Delta(_) => {}
+            Output::Finished { choice, .. } => ended.push(choice),
+            Output::Done(usage) => return (ended, usage.completion_tokens),
+            Output::Failed(fault) => panic!("{fault}"),
+        }
     }
 }
 

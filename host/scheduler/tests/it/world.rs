@@ -31,6 +31,8 @@ pub(crate) struct Watched {
     pub(crate) cancelled: BTreeSet<SequenceId>,
     pub(crate) finished: BTreeMap<SequenceId, FinishReason>,
     pub(crate) done: Option<Usage>,
+    /// Cancelled as a whole: nothing more is told of it.
+    given_up: bool,
 }
 
 impl World {
@@ -56,8 +58,16 @@ impl World {
         let due = self.now.0 + u64::from(request.priority) * self.config.ageing_ms;
         let cancelled = BTreeSet::new();
         let (sequences_kept, finished) = (sequences.clone(), BTreeMap::new());
-        let watched =
-            Watched { request, due, stop, sequences: sequences_kept, cancelled, finished, done: None };
+        let watched = Watched {
+            request,
+            due,
+            stop,
+            sequences: sequences_kept,
+            cancelled,
+            finished,
+            done: None,
+            given_up: false,
+        };
         self.requests.insert(watched.request.id, watched);
         self.audit();
         Ok(sequences)
@@ -75,13 +85,16 @@ impl World {
             let open: Vec<_> = watched.open().collect();
             self.decoding.retain(|sequence| !open.contains(sequence));
             watched.cancelled.extend(open);
+            watched.given_up |= known;
         }
         self.audit();
         known
     }
 
     pub(crate) fn cancel_sequence(&mut self, id: SequenceId) -> bool {
+        let free = self.scheduler.stats().free_blocks;
         let known = self.scheduler.cancel_sequence(id);
+        assert!(self.scheduler.stats().free_blocks >= free, "its blocks are freed at once");
         let watched = self.requests.values_mut().find(|watched| watched.sequences.contains(&id)).unwrap();
         assert_eq!(known, watched.open().any(|open| open == id), "cancel {id}");
         if known {
@@ -141,6 +154,8 @@ impl World {
         for event in &events {
             self.note(event);
         }
+        let untold = self.requests.values().find(|watched| !watched.given_up && watched.is_untold());
+        assert!(untold.is_none(), "its last choice has ended, and no usage was told");
         self.audit();
         events
     }
@@ -248,10 +263,7 @@ impl World {
             assert_eq!(usage.completion_tokens, completion_tokens);
             assert!(usage.cached_tokens < usage.prompt_tokens, "{usage}");
         }
-        assert!(
-            watched.done.is_some() || watched.finished.len() < watched.sequences.len(),
-            "never told done"
-        );
+        assert_ne!(watched.done.is_some(), watched.given_up, "told done unless it was given up");
     }
 
     fn audit(&self) {
@@ -275,6 +287,10 @@ impl World {
 }
 
 impl Watched {
+    fn is_untold(&self) -> bool {
+        self.done.is_none() && self.open().next().is_none()
+    }
+
     /// Choices neither finished nor cancelled.
     pub(crate) fn open(&self) -> impl Iterator<Item = SequenceId> + '_ {
         let closed = |id: &SequenceId| self.finished.contains_key(id) || self.cancelled.contains(id);
