@@ -252,6 +252,22 @@ fn a_prompt_beyond_the_context_is_refused_with_both_numbers() {
     }
 }
 
+#[test]
+fn a_raw_completion_without_a_limit_gets_what_room_there_is() {
+    const CONTEXT: usize = 512;
+    let host = host();
+    let line_break = plain_tokens(&host, "\n")[0];
+    for (room, given) in [(1, 1), (5, 5), (15, 15), (16, 16), (17, 16)] {
+        let prompt = [vec![70; CONTEXT - room - 1], vec![line_break]].concat();
+        let answer = twin(&host.api, RAW, &raw("", json!({"prompt": prompt}))).answer;
+        assert_eq!((answer.completion_tokens, answer.finish()), (given, "length"), "{room} left");
+    }
+    let reply = host.api.post(RAW, &raw("", json!({"prompt": vec![70; CONTEXT]})));
+    too_long(&reply, CONTEXT, CONTEXT);
+    refused(&reply, "prompt");
+    canary(&host);
+}
+
 #[track_caller]
 fn too_long(reply: &Reply, prompt: usize, context: usize) {
     let error = reply.json()["error"].clone();

@@ -10,8 +10,6 @@ use super::sampling::{Bounds, Common, MOST_ALTERNATIVES, common, token_ids};
 use super::{json, unsupported};
 use crate::error::ApiError;
 
-/// Tokens a raw completion may have where the request does not say.
-const COMPLETION_TOKENS: usize = 16;
 /// No context is larger, so a larger wish is a mistake.
 const MOST_TOKENS: i64 = i32::MAX as i64;
 
@@ -37,8 +35,8 @@ pub struct CompletionRequest {
     pub common: Common,
     /// One prompt.
     pub prompt: Prompt,
-    /// Tokens an answer may have.
-    pub max_tokens: usize,
+    /// Tokens an answer may have; none leaves it to the endpoint's usual few.
+    pub max_tokens: Option<usize>,
     /// Report log-probabilities, with this many alternatives per token.
     pub logprobs: Option<u8>,
 }
@@ -106,7 +104,7 @@ pub fn completion(body: &[u8], bounds: Bounds) -> Result<CompletionRequest, ApiE
     Ok(CompletionRequest {
         common: common(&fields, bounds)?,
         prompt: prompt(fields.required("prompt")?, bounds)?,
-        max_tokens: max_tokens(&fields, "max_tokens")?.unwrap_or(COMPLETION_TOKENS),
+        max_tokens: max_tokens(&fields, "max_tokens")?,
         logprobs: fields.integer("logprobs", 0..=i64::from(MOST_ALTERNATIVES))?.map(|most| most as u8),
     })
 }

@@ -9,6 +9,8 @@ use crate::openai::request::{ChatRequest, CompletionRequest, Prompt};
 use crate::openai::response::Dialect;
 use crate::openai::{Common, Message, Role};
 
+/// Tokens of a raw completion where the request does not say, and the context has room for them.
+const COMPLETION_TOKENS: usize = 16;
 /// Request headers that no policy is shown.
 const SECRET_HEADERS: [&str; 3] = ["authorization", "cookie", "proxy-authorization"];
 
@@ -19,6 +21,8 @@ pub(crate) struct Ask {
     pub(crate) input: Input,
     /// The client's limit on tokens of an answer.
     pub(crate) max_tokens: Option<usize>,
+    /// The limit where the client has none: a wish, never a reason to refuse. None leaves it to the context.
+    pub(crate) usual_tokens: Option<usize>,
     /// The field the limit came from, for errors.
     pub(crate) max_tokens_field: &'static str,
     pub(crate) logprobs: Option<u8>,
@@ -47,6 +51,7 @@ impl From<ChatRequest> for Ask {
             common: request.common,
             input: Input::Chat(request.messages),
             max_tokens: request.max_tokens,
+            usual_tokens: None,
             max_tokens_field: request.max_tokens_field,
             logprobs: request.logprobs,
         }
@@ -58,7 +63,8 @@ impl From<CompletionRequest> for Ask {
         Ask {
             common: request.common,
             input: Input::Raw(request.prompt),
-            max_tokens: Some(request.max_tokens),
+            max_tokens: request.max_tokens,
+            usual_tokens: Some(COMPLETION_TOKENS),
             max_tokens_field: "max_tokens",
             logprobs: request.logprobs,
         }
@@ -66,6 +72,14 @@ impl From<CompletionRequest> for Ask {
 }
 
 impl Ask {
+    /// The field that the prompt came from, for errors.
+    pub(crate) fn prompt_field(&self) -> &'static str {
+        match self.input {
+            Input::Chat(_) => "messages",
+            Input::Raw(_) => "prompt",
+        }
+    }
+
     pub(crate) fn dialect(&self) -> Dialect {
         match self.input {
             Input::Chat(_) => Dialect::Chat,

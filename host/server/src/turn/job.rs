@@ -1,6 +1,6 @@
 //! From a request and a plan to a job for the engine.
 
-use jackfield_engine::{Engine, Job, Sampling, SubmitError};
+use jackfield_engine::{Engine, InvalidJob, Job, Sampling, SubmitError};
 use jackfield_model::Tokenizer;
 use jackfield_policy::{Bias, Plan};
 
@@ -44,19 +44,16 @@ pub(crate) fn job(needs: &Needs<'_>, prompt: Vec<u32>) -> Result<Job, ApiError> 
 }
 
 fn max_new_tokens(ask: &Ask, plan: Option<&Plan>, prompt: usize, context: usize) -> Result<usize, ApiError> {
-    let param = match ask.input {
-        super::ask::Input::Chat(_) => "messages",
-        super::ask::Input::Raw(_) => "prompt",
-    };
     let room = context.saturating_sub(prompt);
     if room == 0 {
-        return Err(ApiError::context_overflow(prompt, ask.max_tokens.unwrap_or(1), context, param));
+        let wanted = ask.max_tokens.unwrap_or(1);
+        return Err(ApiError::context_overflow(prompt, wanted, context, ask.prompt_field()));
     }
     if let Some(wanted) = ask.max_tokens.filter(|wanted| *wanted > room) {
         return Err(ApiError::context_overflow(prompt, wanted, context, ask.max_tokens_field));
     }
     let planned = plan.and_then(|plan| plan.max_tokens).map_or(room, |most| most as usize);
-    Ok(ask.max_tokens.unwrap_or(room).min(planned).max(1))
+    Ok(ask.max_tokens.or(ask.usual_tokens).unwrap_or(room).min(room).min(planned).max(1))
 }
 
 fn sampling(needs: &Needs<'_>, bias: &[Bias]) -> Sampling {
@@ -106,12 +103,22 @@ pub(crate) fn submit_error(error: SubmitError, ask: &Ask) -> ApiError {
     match error {
         SubmitError::QueueFull { .. } => ApiError::overloaded("The engine's queue is full"),
         SubmitError::TooLong { prompt_tokens, limit } => {
-            ApiError::context_overflow(prompt_tokens, ask.max_tokens.unwrap_or(1), limit, "messages")
+            ApiError::context_overflow(prompt_tokens, ask.max_tokens.unwrap_or(1), limit, ask.prompt_field())
         }
-        SubmitError::Invalid(invalid) => {
-            ApiError::invalid(invalid.field, "invalid_value", invalid.to_string())
+        SubmitError::Invalid(InvalidJob { field, problem }) => {
+            let param = request_field(field, ask);
+            ApiError::invalid(param, "invalid_value", format!("`{param}` {problem}"))
         }
         SubmitError::Down => ApiError::unavailable("engine_down", "The engine is down"),
+    }
+}
+
+/// What the client calls a field of a job.
+fn request_field(field: &'static str, ask: &Ask) -> &'static str {
+    match field {
+        "prompt" => ask.prompt_field(),
+        "max_new_tokens" => ask.max_tokens_field,
+        same => same,
     }
 }
 
@@ -123,6 +130,49 @@ mod tests {
     fn ask(extra: &str) -> Ask {
         let body = format!(r#"{{"model":"m","messages":[{{"role":"user","content":"x"}}]{extra}}}"#);
         Ask::from(request::chat(body.as_bytes(), Bounds { vocab: 10 }).unwrap())
+    }
+
+    fn raw(extra: &str) -> Ask {
+        let body = format!(r#"{{"model":"m","prompt":"x"{extra}}}"#);
+        Ask::from(request::completion(body.as_bytes(), Bounds { vocab: 10 }).unwrap())
+    }
+
+    #[test]
+    fn a_raw_answer_has_few_tokens_unless_the_client_wants_more() {
+        assert_eq!(max_new_tokens(&raw(""), None, 50, 100), Ok(16));
+        assert_eq!(max_new_tokens(&raw(r#","max_tokens":40"#), None, 50, 100), Ok(40));
+    }
+
+    #[test]
+    fn what_the_client_did_not_send_is_not_refused() {
+        for room in 1..16 {
+            assert_eq!(max_new_tokens(&raw(""), None, 100 - room, 100), Ok(room));
+        }
+        let error = max_new_tokens(&raw(""), None, 100, 100).unwrap_err();
+        assert_eq!((error.code, error.param.as_deref()), ("context_length_exceeded", Some("prompt")));
+        let error = max_new_tokens(&raw(r#","max_tokens":16"#), None, 90, 100).unwrap_err();
+        assert_eq!((error.code, error.param.as_deref()), ("context_length_exceeded", Some("max_tokens")));
+    }
+
+    #[test]
+    fn what_the_engine_refuses_is_named_as_the_client_named_it() {
+        let newer = r#","max_completion_tokens":3"#;
+        let invalid = |field| SubmitError::Invalid(InvalidJob { field, problem: "is wrong".into() });
+        let cases = [
+            (invalid("prompt"), raw(""), "prompt"),
+            (invalid("prompt"), ask(""), "messages"),
+            (invalid("max_new_tokens"), ask(newer), "max_completion_tokens"),
+            (invalid("top_p"), ask(""), "top_p"),
+        ];
+        for (error, ask, param) in cases {
+            let told = submit_error(error, &ask);
+            assert_eq!((told.status.as_u16(), told.param.as_deref()), (400, Some(param)));
+            assert_eq!(told.message, format!("`{param}` is wrong"));
+        }
+        for (ask, param) in [(raw(""), "prompt"), (ask(""), "messages")] {
+            let told = submit_error(SubmitError::TooLong { prompt_tokens: 9, limit: 9 }, &ask);
+            assert_eq!((told.code, told.param.as_deref()), ("context_length_exceeded", Some(param)));
+        }
     }
 
     #[test]
