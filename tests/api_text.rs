@@ -2,10 +2,15 @@
 
 use std::collections::HashSet;
 
+use std::time::Duration;
+
+use jackfield_testkit::admin::put_guest;
 use jackfield_testkit::answer::{CHAT, RAW, chat, raw, streamed, twin, whole, with};
 use jackfield_testkit::generate::default_model;
+use jackfield_testkit::guest::{Guest, World};
 use jackfield_testkit::host::{HostOptions, RunningHost};
 use jackfield_testkit::reciter::Reciter;
+use jackfield_testkit::tiny_model::TinyModel;
 use serde_json::{Value, json};
 
 /// A prompt after which a [`Reciter`] recites.
@@ -271,6 +276,77 @@ fn a_choice_that_ends_early_cuts_no_other() {
             full.text
         );
     }
+    host.settle();
+}
+
+/// A filter that ends the answer of the first window that it is shown, which is one with a match.
+fn stopping(regex: &str) -> Guest {
+    let mut guest = Guest::new(World::OutputFilter);
+    guest.watch(&[regex]);
+    let why = guest.text("x");
+    // Of window 0; nothing is replaced or held; stop, and why.
+    let verdict = guest.words(&[0, 0, 0, 0, 1, why.0, why.1]);
+    guest.work = guest.list(verdict, 1);
+    guest
+}
+
+#[test]
+fn what_a_filter_ends_is_counted_as_the_engine_counted_it() {
+    let reciter = Reciter::of(FERRY);
+    let host = recite(&reciter);
+    let until = FERRY.find("nine").expect("it is said") + "nine".len();
+    let least = (0..).find(|tokens| reciter.said(*tokens).len() >= until).expect("it is said") as u64;
+    let body = raw(&format!("{}\n", "go on and on ".repeat(5)), json!({"max_tokens": 200}));
+    let full = whole(&host.api, RAW, &body);
+    put_guest(&host.admin, "stop", &stopping("nine"));
+    for n in [1, 2] {
+        let body = with(body.clone(), json!({"n": n}));
+        let reply = host.api.post(RAW, &body).json();
+        assert_eq!(reply["choices"][0]["finish_reason"], "content_filter", "{reply}");
+        let count = |name: &str| reply["usage"][name].as_u64().expect("a count");
+        assert_eq!(count("prompt_tokens"), full.prompt_tokens);
+        let (at_least, at_most) = (n * least, n * full.completion_tokens);
+        assert!((at_least..=at_most).contains(&count("completion_tokens")), "{n}: {at_least} {reply}");
+        let cached = reply["usage"]["prompt_tokens_details"]["cached_tokens"].as_u64();
+        assert!(cached.is_some_and(|cached| cached > 0), "the prompt was there: {reply}");
+    }
+    host.settle();
+}
+
+#[test]
+fn a_choice_that_a_filter_ends_is_computed_no_further() {
+    const MANY: usize = 12_000;
+    let tiny = TinyModel { context: 16_384, ..TinyModel::default() };
+    let host = RunningHost::with_model(&tiny.bytes(), "[engine]\nkv_mib = 64\n");
+    let id =
+        |text: &str| host.api.post("/tokenize", &json!({"prompt": text})).json()["tokens"][0].to_string();
+    // A choice says one of two letters first, and then nothing but that one.
+    let body = |seed: u32, most: usize| {
+        raw(
+            "hello",
+            json!({
+                "n": 2, "temperature": 1, "seed": seed, "max_tokens": most, "ignore_eos": true,
+                "logit_bias": {id("Q"): 100, id("Z"): 100}, "repetition_penalty": 0.1,
+            }),
+        )
+    };
+    let differ = |seed: &u32| {
+        let said = whole(&host.api, RAW, &body(*seed, 3)).choices;
+        let texts: HashSet<&str> = said.iter().map(|choice| choice.text.as_str()).collect();
+        texts == HashSet::from(["QQQ", "ZZZ"])
+    };
+    let seed = (0..50).find(differ).expect("two choices that go different ways");
+    put_guest(&host.admin, "stop", &stopping("QQQ"));
+    let mut events = host.api.stream(RAW, &with(body(seed, MANY), json!({"stream": true})));
+    let mut next = || -> Value { serde_json::from_str(&events.next_data().expect("more")).expect("JSON") };
+    let ended =
+        std::iter::repeat_with(&mut next).find(|chunk| !chunk["choices"][0]["finish_reason"].is_null());
+    assert_eq!(ended.expect("an end")["choices"][0]["finish_reason"], "content_filter");
+    host.eventually("one of two runs on", Duration::from_secs(100), |host| {
+        host.metric("jackfield_running_sequences", "") == 1.0
+    });
+    assert!(next()["choices"][0]["text"].as_str().is_some_and(|text| text.starts_with('Z')));
+    drop(events);
     host.settle();
 }
 

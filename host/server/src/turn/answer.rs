@@ -35,7 +35,7 @@ pub(crate) struct Parts {
     pub(crate) source: Source,
     pub(crate) filters: Vec<Arc<Filter>>,
     pub(crate) choices: u32,
-    /// Tokens of the prompt, for a usage that the engine does not get to tell.
+    /// Tokens of the prompt, for what its first text cost.
     pub(crate) prompt_tokens: usize,
     pub(crate) deadline: Option<Instant>,
     pub(crate) session: Option<OpenSession>,
@@ -65,12 +65,8 @@ pub(crate) struct Answer {
 struct Choice {
     index: u32,
     chain: Chain,
-    /// The model's own text, counted for a usage that the engine does not get to tell.
-    text: String,
     /// Its end was not told yet.
     open: bool,
-    /// The engine is still at it.
-    running: bool,
 }
 
 /// What one step brought for one choice.
@@ -86,9 +82,7 @@ impl Answer {
         let choice = |index| Choice {
             index,
             chain: Chain::new(&parts.filters, parts.stream_id.wrapping_add(index)),
-            text: String::new(),
             open: true,
-            running: true,
         };
         Answer {
             choices: (0..parts.choices).map(choice).collect(),
@@ -111,8 +105,10 @@ impl Answer {
             if let Some(event) = self.events.pop_front() {
                 return Some(event);
             }
+            // An answer that is complete is not late, even when the engine has yet to say what it cost.
+            let deadline = self.deadline.filter(|_| self.is_open());
             let source = self.source.as_mut()?;
-            match source.next_before(self.deadline).await {
+            match source.next_before(deadline).await {
                 Ok(outputs) if outputs.is_empty() => self.fail(engine_failed("the engine stopped")),
                 Ok(outputs) => self.take(outputs).await,
                 Err(error) => self.fail(error),
@@ -140,8 +136,7 @@ impl Answer {
                     }
                 }
                 Output::Finished { choice, reason } => {
-                    if let Some((choice, news)) = at(choice, &mut self.choices, &mut news) {
-                        choice.running = false;
+                    if let Some(news) = news.get_mut(choice as usize) {
                         news.finish = Some(reason);
                     }
                 }
@@ -157,7 +152,6 @@ impl Answer {
         match end {
             Some(Ok(usage)) => self.finish(usage_of(usage)).await,
             Some(Err(error)) => self.fail(error),
-            None if self.is_ended_by_filters() => self.end_early().await,
             None => {}
         }
     }
@@ -181,6 +175,9 @@ impl Answer {
         let reason = match (passed.stop, finish) {
             (Some(why), _) => {
                 tracing::info!(choice, why, "an output filter ended an answer");
+                if let Some(source) = &self.source {
+                    source.cancel_choice(choice);
+                }
                 Reason::ContentFilter
             }
             (None, Some(Finish::Stop)) => Reason::Stop,
@@ -193,7 +190,7 @@ impl Answer {
         self.app.metrics.finished(reason.as_str());
         let event = Event::Finished { choice, reason };
         // A turn whose session cannot be committed must not look complete.
-        if self.choices.iter().any(|choice| choice.open) {
+        if self.is_open() {
             self.events.push_back(event);
         } else {
             self.last = Some(event);
@@ -220,19 +217,9 @@ impl Answer {
         }
     }
 
-    /// Nothing more will be sent, but the engine does not know.
-    fn is_ended_by_filters(&self) -> bool {
-        self.choices.iter().all(|choice| !choice.open) && self.choices.iter().any(|choice| choice.running)
-    }
-
-    /// Filters ended every choice before the engine did. The job is cancelled; what it had made is counted from its
-    /// text.
-    async fn end_early(&mut self) {
-        self.source = None;
-        let engine = &self.app.engine;
-        let completion_tokens =
-            self.choices.iter().map(|choice| super::prompt::count(engine, &choice.text)).sum();
-        self.finish(Usage { prompt_tokens: self.prompt_tokens, completion_tokens, cached_tokens: 0 }).await;
+    /// Some choice goes on.
+    fn is_open(&self) -> bool {
+        self.choices.iter().any(|choice| choice.open)
     }
 
     async fn finish(&mut self, usage: Usage) {
@@ -272,20 +259,9 @@ impl News {
 
 impl Choice {
     async fn push(&mut self, news: News) -> Result<(u32, Passed, Option<Finish>), FilterFault> {
-        self.text.push_str(&news.text);
         let passed = self.chain.push(news.text, news.tokens, news.finish.is_some()).await?;
         Ok((self.index, passed, news.finish))
     }
-}
-
-/// A choice and its news, by the choice's number.
-fn at<'a>(
-    choice: u32,
-    choices: &'a mut [Choice],
-    news: &'a mut [News],
-) -> Option<(&'a mut Choice, &'a mut News)> {
-    let index = choice as usize;
-    Some((choices.get_mut(index)?, news.get_mut(index)?))
 }
 
 fn token(info: TokenInfo) -> Token {

@@ -42,6 +42,13 @@ impl Source {
         }
     }
 
+    /// Nobody waits for this choice any more. What is known already costs nothing more.
+    pub(crate) fn cancel_choice(&self, choice: u32) {
+        if let Source::Engine(ticket) = self {
+            ticket.cancel_choice(choice);
+        }
+    }
+
     /// The same, given up at `deadline`.
     pub(crate) async fn next_before(&mut self, deadline: Option<Instant>) -> Result<Vec<Output>, ApiError> {
         let Some(deadline) = deadline else { return Ok(self.next().await) };
