@@ -113,7 +113,7 @@ fn a_configuration_that_cannot_be_used_is_named_with_its_place() {
         ("[engine]\nkv_mb = 1\n", &["kv_mb", "line 2"]),
         ("[server\n", &["line 1"]),
         ("[[keys]]\nkey = 'sk-12345678'\n", &["tenant"]),
-        ("[[keys]]\nkey = 'sk-1'\ntenant = 'a'\n[[keys]]\nkey = 'sk-1'\ntenant = 'b'\n", &["key number 1"]),
+        ("[[keys]]\nkey = 'sk-1'\ntenant = 'a'\n[[keys]]\nkey = 'sk-1'\ntenant = 'b'\n", &["key number 2"]),
         ("[server]\nrequest_permits = 0\n", &["request_permits"]),
         ("[engine]\nmax_step_tokens = 1\n", &["max_step_tokens"]),
     ];
@@ -122,7 +122,7 @@ fn a_configuration_that_cannot_be_used_is_named_with_its_place() {
         serve_fails(home.path(), &["--config", path], 2, words);
     }
     fs::write(&file, "[engine]\nkv_mib = 0\n").expect("written");
-    serve_fails(home.path(), &["--config", path], 2, &["kv_bytes"]);
+    serve_fails(home.path(), &["--config", path], 2, &["engine.kv_mib is 0"]);
     fs::write(&file, "threads = 1\nlisten_on = 'x'\n").expect("written");
     serve_fails(home.path(), &["--config", path], 2, &[path]);
     serve_fails(home.path(), &["--config", "gone.toml"], 2, &["gone.toml"]);

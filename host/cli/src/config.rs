@@ -3,13 +3,15 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use jackfield_engine::EngineConfig;
+use jackfield_engine::{ConfigError as EngineConfigError, EngineConfig, StartError};
 use jackfield_server::{ApiKey, ServerConfig};
 use serde::Deserialize;
 
 use crate::args::ServeArgs;
 use crate::dirs::Dirs;
 use crate::model::{DEFAULT_MODEL, FetchError, ModelRef};
+
+const MIB: usize = 1 << 20;
 
 /// The file as it is written. Every field may be left out.
 #[derive(Debug, Default, Deserialize)]
@@ -64,6 +66,7 @@ struct ServerTable {
     drain_s: Option<u64>,
     utc_offset_minutes: Option<i16>,
     locale: Option<String>,
+    compress_to: Option<f32>,
 }
 
 /// What the host is started with.
@@ -90,6 +93,15 @@ pub(crate) enum ConfigError {
     SharedPort(SocketAddr),
     #[error("threads is 0; give at least 1")]
     NoThreads,
+    #[error("engine.{0} is 0; give at least 1")]
+    NoEngine(&'static str),
+    #[error(
+        "engine.max_step_tokens ({step}) must be more than engine.max_running ({running}): everyone who runs takes one \
+         token of a step, and prompts take the rest"
+    )]
+    StepTooSmall { step: usize, running: usize },
+    #[error("engine.max_context is {0}; give at least 2: a prompt and an answer have a token each")]
+    ContextTooSmall(usize),
     #[error(transparent)]
     Server(#[from] jackfield_server::ConfigError),
     #[error(transparent)]
@@ -133,7 +145,46 @@ impl Settings {
         if self.listen == self.admin_listen && self.listen.port() != 0 {
             return Err(ConfigError::SharedPort(self.listen));
         }
+        check_engine(&self.engine)?;
         Ok(self.server.check(self.listen, self.admin_listen)?)
+    }
+}
+
+/// What can be told to be wrong before the model is loaded.
+fn check_engine(engine: &EngineConfig) -> Result<(), ConfigError> {
+    let sizes =
+        [("kv_mib", engine.kv_bytes), ("block_size", engine.block_size), ("max_running", engine.max_running)];
+    if let Some((name, _)) = sizes.into_iter().find(|(_, size)| *size == 0) {
+        return Err(ConfigError::NoEngine(name));
+    }
+    let (step, running) = (engine.max_step_tokens, engine.max_running);
+    if step <= running {
+        return Err(ConfigError::StepTooSmall { step, running });
+    }
+    match engine.max_context {
+        Some(context @ 0..2) => Err(ConfigError::ContextTooSmall(context)),
+        _ => Ok(()),
+    }
+}
+
+/// Why the engine did not start, in the names of the file.
+pub(crate) fn engine_refusal(error: StartError) -> String {
+    match error {
+        StartError::Config(EngineConfigError::TooFewBlocks { kv_bytes, blocks, block_size, block_bytes }) => {
+            let least = block_bytes.saturating_mul(2).div_ceil(MIB);
+            format!(
+                "engine.kv_mib is {}, which holds {blocks} blocks of {block_size} tokens of this model; give at least \
+                 {least}",
+                kv_bytes / MIB
+            )
+        }
+        StartError::Config(EngineConfigError::TooManyBlocks { kv_bytes, blocks, most }) => format!(
+            "engine.kv_mib is {}, which holds {blocks} blocks; more than {most} cannot be numbered: give less, or a \
+             larger engine.block_size",
+            kv_bytes / MIB
+        ),
+        StartError::Kv(cause) => format!("cannot make the KV cache: {cause}; give a smaller engine.kv_mib"),
+        other => other.to_string(),
     }
 }
 
@@ -141,7 +192,7 @@ impl EngineTable {
     fn over(self, default: EngineConfig) -> EngineConfig {
         EngineConfig {
             block_size: self.block_size.unwrap_or(default.block_size),
-            kv_bytes: self.kv_mib.map_or(default.kv_bytes, |mib| mib.saturating_mul(1 << 20)),
+            kv_bytes: self.kv_mib.map_or(default.kv_bytes, |mib| mib.saturating_mul(MIB)),
             max_step_tokens: self.max_step_tokens.unwrap_or(default.max_step_tokens),
             max_running: self.max_running.unwrap_or(default.max_running),
             max_waiting: self.max_waiting.unwrap_or(default.max_waiting),
@@ -167,7 +218,10 @@ impl ServerTable {
             drain_s: self.drain_s.unwrap_or(default.drain_s),
             utc_offset_minutes: self.utc_offset_minutes.unwrap_or(default.utc_offset_minutes),
             locale: self.locale.unwrap_or(default.locale),
-            ..default
+            compress_to: self.compress_to.or(default.compress_to),
+            // Not of this table.
+            keys: default.keys,
+            admin_key: default.admin_key,
         }
     }
 }
@@ -240,10 +294,69 @@ mod tests {
     }
 
     #[test]
+    fn a_size_of_the_engine_is_refused_under_the_name_it_was_given() {
+        for name in ["kv_mib", "block_size", "max_running"] {
+            let error = refusal(&format!("[engine]\n{name} = 0"), &[]);
+            assert!(error.contains(&format!("engine.{name} is 0")), "{error}");
+        }
+        let error = refusal("[engine]\nmax_running = 300", &[]);
+        assert!(error.contains("engine.max_step_tokens (256)"), "{error}");
+        assert!(refusal("[engine]\nmax_context = 1", &[]).contains("engine.max_context is 1"));
+        assert!(settings("[engine]\nmax_waiting = 0", &[]).is_ok(), "nobody waits; who runs, runs");
+    }
+
+    #[test]
+    fn what_only_the_model_tells_is_refused_under_the_name_it_was_given() {
+        let few =
+            EngineConfigError::TooFewBlocks { kv_bytes: MIB, blocks: 1, block_size: 16, block_bytes: MIB };
+        let many =
+            EngineConfigError::TooManyBlocks { kv_bytes: 9 * MIB, blocks: 5_000_000_000, most: u32::MAX };
+        for (error, words) in
+            [(few, ["engine.kv_mib is 1,", "at least 2"]), (many, ["engine.kv_mib is 9,", "less"])]
+        {
+            let text = engine_refusal(StartError::Config(error));
+            assert!(words.iter().all(|word| text.contains(word)) && !text.contains("kv_bytes"), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_limit_of_the_server_can_be_set() {
+        let table = "[server]\nmodel_id = 'm'\nmodel_aliases = ['a']\nmax_body_bytes = 1\nmax_upload_bytes = 2\n\
+                     request_permits = 3\nmax_connections = 4\nkeep_alive_s = 5\nheader_timeout_s = 6\n\
+                     body_timeout_s = 7\ndrain_s = 8\nutc_offset_minutes = 9\nlocale = 'zh'\ncompress_to = 0.25";
+        let set = settings(table, &[]).expect("good").server;
+        let ServerConfig { keys, admin_key, model_id, model_aliases, locale, compress_to, .. } = set.clone();
+        assert!(keys.is_empty() && admin_key.is_none());
+        assert_eq!((model_id.as_deref(), locale.as_str(), compress_to), (Some("m"), "zh", Some(0.25)));
+        assert_eq!(model_aliases, ["a"]);
+        let sizes = [set.max_body_bytes, set.max_upload_bytes, set.request_permits, set.max_connections];
+        assert_eq!(sizes, [1, 2, 3, 4]);
+        let times = [set.keep_alive_s, set.header_timeout_s, set.body_timeout_s, set.drain_s];
+        assert_eq!((times, set.utc_offset_minutes), ([5, 6, 7, 8], 9));
+        assert_eq!(settings("", &[]).expect("good").server.compress_to, ServerConfig::default().compress_to);
+    }
+
+    #[test]
+    fn what_the_server_cannot_serve_is_named() {
+        for (line, name) in [
+            ("max_body_bytes = 0", "server.max_body_bytes"),
+            ("request_permits = 0", "server.request_permits"),
+            ("compress_to = 0.0", "server.compress_to"),
+            ("compress_to = 1.5", "server.compress_to"),
+            ("compress_to = nan", "server.compress_to"),
+            ("utc_offset_minutes = 1081", "server.utc_offset_minutes"),
+        ] {
+            let error = refusal(&format!("[server]\n{line}"), &[]);
+            assert!(error.contains(name), "{line}: {error}");
+        }
+        assert!(settings("[server]\ncompress_to = 1", &[]).is_ok(), "prompts are left alone");
+    }
+
+    #[test]
     fn ports_and_keys_are_not_shared() {
         assert!(refusal("admin_listen = '127.0.0.1:8080'", &[]).contains("never shares"));
         let twice =
             "[[keys]]\nkey = 'sk-12345678'\ntenant = 'a'\n[[keys]]\nkey = 'sk-12345678'\ntenant = 'b'";
-        assert!(refusal(twice, &[]).contains("key number 1"));
+        assert!(refusal(twice, &[]).contains("key number 2"));
     }
 }

@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::Failure;
-use crate::config::Settings;
+use crate::config::{Settings, engine_refusal};
 use crate::dirs::Dirs;
 use crate::model;
 
@@ -40,7 +40,8 @@ fn start_engine(settings: &Settings, path: &Path) -> Result<Engine, Failure> {
     let cpu = Cpu::new(settings.threads);
     let model = Model::load(path, Arc::clone(&cpu))
         .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
-    let engine = Engine::start(model, &cpu, &settings.engine).map_err(Failure::usage)?;
+    let engine = Engine::start(model, &cpu, &settings.engine)
+        .map_err(|error| Failure::usage(engine_refusal(error)))?;
     tracing::info!(file = %path.display(), ms = begun.elapsed().as_millis() as u64, "model loaded");
     Ok(engine)
 }

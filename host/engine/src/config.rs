@@ -59,6 +59,18 @@ pub enum ConfigError {
         /// Bytes per block, all layers.
         block_bytes: usize,
     },
+    /// The memory given to KV holds more blocks than have numbers.
+    #[error(
+        "`kv_bytes` is {kv_bytes}, which holds {blocks} blocks; at most {most} can be numbered, so give less"
+    )]
+    TooManyBlocks {
+        /// What was given.
+        kv_bytes: usize,
+        /// What it holds.
+        blocks: usize,
+        /// What can be numbered.
+        most: u32,
+    },
     /// The scheduler refused what was left.
     #[error(transparent)]
     Scheduler(#[from] scheduler::ConfigError),
@@ -79,6 +91,9 @@ impl EngineConfig {
                 block_size: self.block_size,
                 block_bytes,
             });
+        }
+        if u32::try_from(blocks).is_err() {
+            return Err(ConfigError::TooManyBlocks { kv_bytes: self.kv_bytes, blocks, most: u32::MAX });
         }
         Ok(scheduler::Config {
             block_size: self.block_size,

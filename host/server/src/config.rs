@@ -3,6 +3,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+/// How far from UTC a zone may be; policies are given nothing beyond.
+pub(crate) const MOST_OFFSET_MINUTES: i16 = 1080;
+
 /// A key and whose it is. All keys of one tenant share its sessions and its prefix cache; no two tenants share either.
 #[derive(Clone)]
 pub struct ApiKey {
@@ -49,7 +52,8 @@ pub struct ServerConfig {
     pub utc_offset_minutes: i16,
     /// The language that is assumed when a request does not say.
     pub locale: String,
-    /// Share of a prompt's tokens that compressors are asked to keep when no router decides; none leaves prompts alone.
+    /// Share of a prompt's tokens that compressors are asked to keep when no router decides, above 0; 1 or none leaves
+    /// prompts alone.
     pub compress_to: Option<f32>,
 }
 
@@ -76,7 +80,7 @@ impl Default for ServerConfig {
 }
 
 /// A configuration that must not be served.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ConfigError {
     /// Anyone who reaches the address could use the API.
     #[error("{0} is not loopback, and the API has no keys; configure a key or listen on 127.0.0.1")]
@@ -85,9 +89,15 @@ pub enum ConfigError {
     #[error("{0} is not loopback, and the admin API has no key; configure one or listen on 127.0.0.1")]
     AdminOpenToAll(SocketAddr),
     /// A limit of zero serves nobody.
-    #[error("`{0}` is 0; it must be at least 1")]
+    #[error("`server.{0}` is 0; it must be at least 1")]
     Zero(&'static str),
-    /// A key that is empty or two that are the same.
+    /// No prompt can keep such a share of its tokens.
+    #[error("`server.compress_to` is {0}; it must be above 0 and at most 1, which leaves prompts alone")]
+    Share(f32),
+    /// No zone is so far from UTC.
+    #[error("`server.utc_offset_minutes` is {0}; it must be between -{most} and {most}", most = MOST_OFFSET_MINUTES)]
+    Offset(i16),
+    /// A key that is empty or two that are the same; counted from 1.
     #[error("key number {0} is empty or the same as an earlier one")]
     Key(usize),
 }
@@ -106,7 +116,7 @@ impl ServerConfig {
         }
         for (index, key) in self.keys.iter().enumerate() {
             if key.key.is_empty() || self.keys[..index].iter().any(|other| other.key == key.key) {
-                return Err(ConfigError::Key(index));
+                return Err(ConfigError::Key(index + 1));
             }
         }
         self.check_limits()
@@ -121,8 +131,20 @@ impl ServerConfig {
         ];
         match limits.iter().find(|(_, value)| *value == 0) {
             Some((name, _)) => Err(ConfigError::Zero(name)),
-            None => Ok(()),
+            None => self.check_habits(),
         }
+    }
+
+    /// What a turn is given when neither request nor router says otherwise.
+    fn check_habits(&self) -> Result<(), ConfigError> {
+        if let Some(share) = self.compress_to.filter(|share| !(*share > 0.0 && *share <= 1.0)) {
+            return Err(ConfigError::Share(share));
+        }
+        let offset = self.utc_offset_minutes;
+        if offset.unsigned_abs() > MOST_OFFSET_MINUTES.unsigned_abs() {
+            return Err(ConfigError::Offset(offset));
+        }
+        Ok(())
     }
 
     pub(crate) fn body_timeout(&self) -> Duration {
@@ -152,7 +174,7 @@ mod tests {
         assert_eq!(check(&keyed, "0.0.0.0:1", "127.0.0.1:2"), Ok(()));
         assert!(matches!(check(&keyed, "0.0.0.0:1", "0.0.0.0:2"), Err(ConfigError::AdminOpenToAll(_))));
         let twice = ServerConfig { keys: vec![key.clone(), key], ..ServerConfig::default() };
-        assert_eq!(check(&twice, "0.0.0.0:1", "127.0.0.1:2"), Err(ConfigError::Key(1)));
+        assert_eq!(check(&twice, "0.0.0.0:1", "127.0.0.1:2"), Err(ConfigError::Key(2)));
     }
 
     #[test]

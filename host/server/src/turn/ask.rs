@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::http::HeaderMap;
 use jackfield_policy as policy;
 
+use crate::config::MOST_OFFSET_MINUTES;
 use crate::openai::request::{ChatRequest, CompletionRequest, Prompt};
 use crate::openai::response::Dialect;
 use crate::openai::{Common, Message, Role};
@@ -101,7 +102,7 @@ impl Ask {
             now: policy::Instant {
                 unix_ms: caller.unix_ms,
                 utc_offset_minutes: offset
-                    .filter(|minutes| (-1080..=1080).contains(minutes))
+                    .filter(|minutes| (-MOST_OFFSET_MINUTES..=MOST_OFFSET_MINUTES).contains(minutes))
                     .unwrap_or(utc_offset_minutes),
             },
             seed: seed(&caller.id),
