@@ -11,20 +11,16 @@ use jackfield_dialog::{MemoryLimits, MemoryStore};
 use jackfield_engine::{Engine, EngineConfig};
 use jackfield_model::{Cpu, Gguf, Model};
 use jackfield_policy::{NoServices, Registry, Runtime, RuntimeConfig};
-use jackfield_server::{Host, ServeError, ServerConfig, serve};
+use jackfield_server::{Host, ServerConfig, serve};
 use jackfield_testkit::tiny_model::TinyModel;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 
-/// A running server.
+/// A running server; it ends with the test.
 pub struct Server {
     pub api: SocketAddr,
     pub admin: SocketAddr,
-    stop: Option<oneshot::Sender<()>>,
-    running: JoinHandle<Result<(), ServeError>>,
 }
 
 /// An answer, read to its end.
@@ -54,10 +50,7 @@ impl Answer {
 
 impl Server {
     pub async fn start(config: ServerConfig) -> Server {
-        Server::with_engine(config, EngineConfig { kv_bytes: 1 << 22, ..EngineConfig::default() }).await
-    }
-
-    pub async fn with_engine(config: ServerConfig, engine: EngineConfig) -> Server {
+        let engine = EngineConfig { kv_bytes: 1 << 22, ..EngineConfig::default() };
         let cpu = Cpu::new(1);
         let gguf = Gguf::from_bytes(TinyModel::default().bytes()).expect("the tiny model is a model file");
         let model = Model::from_gguf(gguf, Arc::clone(&cpu)).expect("the tiny model loads");
@@ -71,20 +64,8 @@ impl Server {
         let api = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let admin = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (api_address, admin_address) = (api.local_addr().unwrap(), admin.local_addr().unwrap());
-        let (stop, stopped) = oneshot::channel::<()>();
-        let running = tokio::spawn(serve(host, api, admin, async {
-            let _ = stopped.await;
-        }));
-        Server { api: api_address, admin: admin_address, stop: Some(stop), running }
-    }
-
-    /// Tells the server to stop. [`Server::ended`] waits for it.
-    pub fn stop(&mut self) {
-        drop(self.stop.take());
-    }
-
-    pub async fn ended(self) {
-        self.running.await.expect("the server does not panic").expect("the server ends well");
+        tokio::spawn(serve(host, api, admin, std::future::pending()));
+        Server { api: api_address, admin: admin_address }
     }
 
     pub async fn post(&self, path: &str, body: &Value) -> Answer {
