@@ -187,6 +187,10 @@ impl SessionStore for MemoryStore {
         let existed = sessions.touch(key, now).is_some();
         Box::pin(std::future::ready(Ok(existed)))
     }
+
+    fn touch_every(&self) -> Duration {
+        self.limits.ttl / 4
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What a store of sessions promises.
 
-use std::{future::Future, pin::Pin};
+use std::{future::Future, pin::Pin, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
@@ -66,4 +66,7 @@ pub trait SessionStore: Send + Sync {
 
     /// Count as a use, so that a session does not expire under a long answer. Whether there is one.
     fn touch(&self, key: &SessionKey) -> BoxFuture<'_, Result<bool, StoreError>>;
+
+    /// How often a session in use is to be touched: well below the time after which this store forgets one.
+    fn touch_every(&self) -> Duration;
 }

@@ -2,9 +2,11 @@
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use axum::http::StatusCode;
 use jackfield_dialog::{Dialog, SessionKey, SessionStore, StoreError, Version};
+use tokio::task::AbortHandle;
 
 use crate::error::ApiError;
 
@@ -32,10 +34,36 @@ impl Busy {
     }
 }
 
+/// A turn in progress is a use of its session, however long it waits, thinks or writes. Dropping this ends the renewing.
+struct Renewal(AbortHandle);
+
+impl Renewal {
+    fn start(store: Arc<dyn SessionStore>, key: SessionKey) -> Renewal {
+        // A store that says zero must not keep a thread busy.
+        let every = store.touch_every().max(Duration::from_millis(1));
+        let renew = async move {
+            loop {
+                tokio::time::sleep(every).await;
+                if let Err(error) = store.touch(&key).await {
+                    tracing::warn!(%error, "a session could not be renewed");
+                }
+            }
+        };
+        Renewal(tokio::spawn(renew).abort_handle())
+    }
+}
+
+impl Drop for Renewal {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
 /// A session in the hands of one turn. Dropping it without a commit leaves the session as it was.
 pub(crate) struct OpenSession {
     store: Arc<dyn SessionStore>,
     place: Place,
+    _renewal: Renewal,
     version: Version,
     /// The state that will be committed.
     pub(crate) dialog: Dialog,
@@ -56,7 +84,8 @@ impl OpenSession {
             .map_err(|error| ApiError::invalid("session", "invalid_value", format!("`session`: {error}")))?;
         let place = busy.take(&key).ok_or_else(|| conflict("Another turn of this session is in progress"))?;
         let (dialog, version) = store.load(&key).await.map_err(store_error)?;
-        Ok(OpenSession { store: Arc::clone(store), place, version, dialog })
+        let renewal = Renewal::start(Arc::clone(store), key);
+        Ok(OpenSession { store: Arc::clone(store), place, _renewal: renewal, version, dialog })
     }
 
     /// Makes this turn's state the session's.
@@ -114,6 +143,31 @@ mod tests {
         second.commit().await.unwrap();
         let third = open(&store, &busy, "a").await.unwrap();
         assert_eq!((third.dialog.state.as_str(), third.dialog.turns), ("asked", 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_turn_longer_than_a_session_lives_keeps_it_alive() {
+        let ttl = Duration::from_secs(60);
+        let limits = MemoryLimits { ttl, ..MemoryLimits::default() };
+        let clock = Arc::new(|| tokio::time::Instant::now().into_std());
+        let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::with_clock(limits, clock));
+        let busy = Arc::new(Busy::default());
+        let mut first = open(&store, &busy, "a").await.unwrap();
+        first.dialog.state = "asked".into();
+        first.commit().await.unwrap();
+        let long = open(&store, &busy, "a").await.unwrap();
+        tokio::time::sleep(ttl * 10).await;
+        long.commit().await.unwrap();
+        tokio::time::sleep(ttl * 2).await;
+        let later = open(&store, &busy, "a").await.unwrap();
+        assert_eq!(later.dialog, Dialog::default(), "without a turn it is forgotten as before");
+        drop(later);
+        let key = SessionKey::new("a", "s").unwrap();
+        let renewal = Renewal::start(Arc::clone(&store), key);
+        let task = renewal.0.clone();
+        drop(renewal);
+        tokio::time::sleep(ttl).await;
+        assert!(task.is_finished(), "nothing is left of a turn that has ended");
     }
 
     #[tokio::test]
