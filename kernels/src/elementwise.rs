@@ -57,6 +57,12 @@ impl Cpu {
         });
     }
 
+    /// out = e^((x - shift) · scale), value by value, in the calling thread. Panics when the lengths differ.
+    pub fn exp_scaled(&self, x: &[f32], shift: f32, scale: f32, out: &mut [f32]) {
+        assert_eq!(x.len(), out.len(), "input and output");
+        self.kernels().exp_scaled(x, shift, scale, out);
+    }
+
     /// Adds `bias` to each row of `x`. Panics when `x` is not whole rows.
     pub fn add_bias(&self, x: &mut [f32], bias: &[f32]) {
         whole_rows(x.len(), bias.len());
@@ -74,13 +80,17 @@ fn whole_rows(values: usize, width: usize) -> usize {
 
 /// Place of the largest value, the first of equals; `None` when there is none that is a number.
 pub fn argmax(values: &[f32]) -> Option<usize> {
-    let mut best: Option<(usize, f32)> = None;
-    for (place, value) in values.iter().enumerate() {
-        if !value.is_nan() && best.is_none_or(|(_, most)| *value > most) {
-            best = Some((place, *value));
-        }
+    // Lane by lane first, which the compiler turns into vectors; `max` passes over NaN.
+    let (chunks, rest) = values.as_chunks::<16>();
+    let mut lanes = [f32::NEG_INFINITY; 16];
+    for chunk in chunks {
+        lanes
+            .iter_mut()
+            .zip(chunk)
+            .for_each(|(lane, value)| *lane = if *value > *lane { *value } else { *lane });
     }
-    best.map(|(place, _)| place)
+    let most = lanes.iter().chain(rest).copied().fold(f32::NEG_INFINITY, f32::max);
+    values.iter().position(|value| *value == most)
 }
 
 /// Turns scores into probabilities in place. Values of minus infinity become zero; with no finite value at all, nothing

@@ -64,6 +64,27 @@ fn silu_mul_and_bias() {
     }
 }
 
+#[test]
+fn exp_scaled() {
+    let mut random = Random(23);
+    for cpu in cpus() {
+        for len in [1, 8, 15, 49_152] {
+            let x: Vec<f32> = random.floats(len).iter().map(|v| v * 30.0).collect();
+            let (shift, scale) = (12.5, 0.7);
+            let mut out = vec![f32::NAN; len];
+            cpu.exp_scaled(&x, shift, scale, &mut out);
+            for (x, out) in x.iter().zip(out) {
+                // The exponent itself is rounded to 32 bits.
+                let want = ((f64::from(*x) - 12.5) * f64::from(scale)).exp();
+                assert!((f64::from(out) - want).abs() <= 1e-5 * want, "{x}: {out} for {want}");
+            }
+        }
+        let mut out = [9.0; 2];
+        cpu.exp_scaled(&[f32::NEG_INFINITY, 1.0], 1.0, 2.0, &mut out);
+        assert_eq!(out, [0.0, 1.0]);
+    }
+}
+
 /// The rotation of one pair by its definition.
 fn turned(a: f32, b: f32, angle: f64) -> (f64, f64) {
     let (sin, cos) = angle.sin_cos();

@@ -97,6 +97,11 @@ impl Job {
 }
 
 impl Sampling {
+    /// Whether tokens are left out before one is drawn.
+    pub(crate) fn cuts(&self) -> bool {
+        self.top_k > 0 || self.top_p < 1.0 || self.min_p > 0.0
+    }
+
     fn check(&self, vocab: usize) -> Result<(), InvalidJob> {
         within("temperature", self.temperature, 0.0..=100.0)?;
         within("top_p", self.top_p, f32::MIN_POSITIVE..=1.0)?;

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use jackfield_kernels::{Cpu, argmax};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
@@ -43,14 +44,42 @@ impl Sampler {
         Sampler { sampling, seed, choice, drawn: 0, counts: HashMap::new(), prompt }
     }
 
-    /// Chooses from `logits` (`[vocab]`, changed in place) and remembers the choice.
-    pub(crate) fn choose(&mut self, logits: &mut [f32]) -> Chosen {
+    /// Chooses from `logits`, `[vocab]`, and remembers the choice.
+    pub(crate) fn choose(&mut self, cpu: &Cpu, logits: &[f32], desk: &mut Desk) -> Chosen {
         let raw = self.sampling.logprobs.map(|top| RawLogprobs::of(logits, top));
-        self.adjust(logits);
-        let token = if self.sampling.temperature == 0.0 { argmax(logits) } else { self.draw(logits) };
+        let Desk { adjusted, weights, sums, kept } = desk;
+        let logits = if self.adjusts() {
+            adjusted.clear();
+            adjusted.extend_from_slice(logits);
+            self.adjust(adjusted);
+            adjusted
+        } else {
+            logits
+        };
+        let best = argmax(logits).unwrap_or(0);
+        let token = if self.sampling.temperature == 0.0 {
+            best as u32
+        } else {
+            weights.resize(logits.len(), 0.0);
+            cpu.exp_scaled(logits, logits[best], 1.0 / self.sampling.temperature, weights);
+            let drawn = match self.sampling.cuts() {
+                false => draw_any(weights, sums, self.uniform()),
+                true => draw_kept(candidates(weights, &self.sampling, kept), self.uniform()),
+            };
+            drawn.unwrap_or(best as u32)
+        };
         *self.counts.entry(token).or_insert(0) += 1;
         self.drawn += 1;
         Chosen { token, logprobs: raw.map(|raw| raw.report(token)) }
+    }
+
+    /// Whether bias or a penalty changes what the model says.
+    fn adjusts(&self) -> bool {
+        let s = &self.sampling;
+        !s.logit_bias.is_empty()
+            || s.repetition_penalty != 1.0
+            || s.presence_penalty != 0.0
+            || s.frequency_penalty != 0.0
     }
 
     /// Bias and penalties.
@@ -73,19 +102,6 @@ impl Sampler {
         }
     }
 
-    fn draw(&self, logits: &[f32]) -> u32 {
-        let candidates = candidates(logits, &self.sampling);
-        let total: f64 = candidates.iter().map(|c| c.weight).sum();
-        let mut left = self.uniform() * total;
-        for candidate in &candidates {
-            left -= candidate.weight;
-            if left < 0.0 {
-                return candidate.token;
-            }
-        }
-        candidates.last().map_or_else(|| argmax(logits), |last| last.token)
-    }
-
     /// The number in 0..1 that belongs to this seed, choice and place.
     fn uniform(&self) -> f64 {
         let mut generator = ChaCha8Rng::seed_from_u64(self.seed);
@@ -95,81 +111,125 @@ impl Sampler {
     }
 }
 
-/// A token that may be drawn, with its unnormalised probability.
+/// Working memory of a choice, kept from one to the next so that none allocates.
+#[derive(Debug, Default)]
+pub(crate) struct Desk {
+    adjusted: Vec<f32>,
+    weights: Vec<f32>,
+    sums: Vec<f64>,
+    kept: Vec<Candidate>,
+}
+
+/// A token that may be drawn, with its unnormalised probability: the best one has 1.
 #[derive(Debug, Clone, Copy)]
 struct Candidate {
     token: u32,
-    weight: f64,
+    weight: f32,
 }
 
-/// What temperature, `top_k`, `top_p` and `min_p` leave, best first.
-fn candidates(logits: &[f32], s: &Sampling) -> Vec<Candidate> {
-    let best = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    // A draw below e^-40 of the best one has no chance in 53 bits.
-    let floor = best - 40.0 * s.temperature;
-    let mut kept: Vec<Candidate> = logits
-        .iter()
-        .enumerate()
-        .filter(|&(_, &logit)| logit >= floor)
-        .map(|(id, &logit)| Candidate {
-            token: id as u32,
-            weight: f64::from((logit - best) / s.temperature).exp(),
-        })
-        .collect();
-    if s.top_k > 0 && (s.top_k as usize) < kept.len() {
-        kept.select_nth_unstable_by(s.top_k as usize - 1, better);
+/// Tokens that are summed before one of them is looked for.
+const RUN: usize = 512;
+
+/// Draws from all tokens, in the order of their ids. `None` when no weight is a positive number.
+fn draw_any(weights: &[f32], sums: &mut Vec<f64>, uniform: f64) -> Option<u32> {
+    let sum = |run: &[f32]| -> f64 { run.iter().map(|w| f64::from(w.max(0.0))).sum() };
+    sums.clear();
+    sums.extend(weights.chunks(RUN).map(sum));
+    let mut left = uniform * sums.iter().sum::<f64>();
+    let run = sums.iter().position(|sum| {
+        left -= sum;
+        left < 0.0
+    });
+    // Rounding may leave something after the last one: then it is the last token that has a chance.
+    let Some(run) = run else { return weights.iter().rposition(|w| *w > 0.0).map(|id| id as u32) };
+    left += sums[run];
+    let first = run * RUN;
+    let run = &weights[first..weights.len().min(first + RUN)];
+    let at = run.iter().position(|weight| {
+        left -= f64::from(weight.max(0.0));
+        left < 0.0
+    });
+    let at = at.or_else(|| run.iter().rposition(|w| *w > 0.0))?;
+    Some((first + at) as u32)
+}
+
+/// Draws from what was kept.
+fn draw_kept(kept: &[Candidate], uniform: f64) -> Option<u32> {
+    let mut left = uniform * kept.iter().map(|c| f64::from(c.weight)).sum::<f64>();
+    for candidate in kept {
+        left -= f64::from(candidate.weight);
+        if left < 0.0 {
+            return Some(candidate.token);
+        }
+    }
+    kept.last().map(|last| last.token)
+}
+
+/// What `top_k`, `top_p` and `min_p` leave of `weights`, best first.
+fn candidates<'a>(weights: &[f32], s: &Sampling, kept: &'a mut Vec<Candidate>) -> &'a [Candidate] {
+    let floor = floor(weights, s);
+    let may = |&(_, weight): &(u32, &f32)| *weight >= floor;
+    kept.clear();
+    kept.extend((0..).zip(weights).filter(may).map(|(token, &weight)| Candidate { token, weight }));
+    kept.sort_unstable_by(better);
+    if s.top_k > 0 {
         kept.truncate(s.top_k as usize);
     }
     if s.top_p < 1.0 {
-        keep_mass(&mut kept, f64::from(s.top_p));
+        // With `top_k` the share is of what that left.
+        let all =
+            if s.top_k > 0 { kept.iter().map(|c| f64::from(c.weight)).sum() } else { total(weights, 0.0).1 };
+        let mut missing = f64::from(s.top_p) * all;
+        let end = kept.iter().position(|candidate| {
+            missing -= f64::from(candidate.weight);
+            missing <= 0.0
+        });
+        kept.truncate(end.map_or(kept.len(), |end| end + 1));
     }
     if s.min_p > 0.0 {
-        kept.retain(|c| c.weight >= f64::from(s.min_p));
+        kept.retain(|c| c.weight >= s.min_p);
     }
-    kept.sort_unstable_by(better);
     kept
 }
 
-/// Keeps the smallest set of best candidates that has `share` of the whole weight.
-fn keep_mass(kept: &mut Vec<Candidate>, share: f64) {
-    let wanted = share * kept.iter().map(|c| c.weight).sum::<f64>();
-    // Most prompts are decided among few tokens: sort a growing head instead of the whole vocabulary.
-    let mut head = 64;
-    loop {
-        let head_len = head.min(kept.len());
-        if head_len < kept.len() {
-            kept.select_nth_unstable_by(head_len - 1, better);
-        }
-        kept[..head_len].sort_unstable_by(better);
-        let mut mass = 0.0;
-        for i in 0..head_len {
-            mass += kept[i].weight;
-            if mass >= wanted {
-                kept.truncate(i + 1);
-                return;
-            }
-        }
-        if head_len == kept.len() {
-            return;
-        }
-        head *= 8;
+/// A weight that everything to be kept has at least: most choices are among few tokens, and looking for a bound is faster
+/// than putting the whole vocabulary in order.
+fn floor(weights: &[f32], s: &Sampling) -> f32 {
+    let least = s.min_p.max(f32::MIN_POSITIVE);
+    let wanted_mass =
+        if s.top_k == 0 && s.top_p < 1.0 { f64::from(s.top_p) * total(weights, 0.0).1 } else { 0.0 };
+    if s.top_k == 0 && wanted_mass == 0.0 {
+        return least;
     }
+    let mut floor = 1.0 / 16.0;
+    while floor > least {
+        let (count, mass) = total(weights, floor);
+        if count >= s.top_k as usize && mass >= wanted_mass {
+            return floor;
+        }
+        floor /= 16.0;
+    }
+    least
+}
+
+/// How many weights are at least `floor`, and their sum.
+fn total(weights: &[f32], floor: f32) -> (usize, f64) {
+    let mut all = (0, 0.0);
+    for run in weights.chunks(RUN) {
+        let (mut count, mut sum) = (0u32, 0.0f64);
+        for &weight in run {
+            let counts = weight >= floor;
+            count += u32::from(counts);
+            sum += if counts { f64::from(weight) } else { 0.0 };
+        }
+        all = (all.0 + count as usize, all.1 + sum);
+    }
+    all
 }
 
 /// Heavier first; equal weights by token id, so that an order is never left to chance.
 fn better(a: &Candidate, b: &Candidate) -> std::cmp::Ordering {
     b.weight.total_cmp(&a.weight).then(a.token.cmp(&b.token))
-}
-
-/// The first of the largest.
-fn argmax(logits: &[f32]) -> u32 {
-    let mut best = (0, f32::NEG_INFINITY);
-    for (id, &logit) in logits.iter().enumerate() {
-        if logit > best.1 {
-            best = (id, logit);
-        }
-    }
-    best.0 as u32
 }
 
 /// Log-probabilities taken before anything was changed.
@@ -212,7 +272,8 @@ mod tests {
     }
 
     fn draws(sampler: &mut Sampler, logits: &[f32], times: usize) -> Vec<u32> {
-        (0..times).map(|_| sampler.choose(&mut logits.to_vec()).token).collect()
+        let (cpu, mut desk) = (Cpu::new(1), Desk::default());
+        (0..times).map(|_| sampler.choose(&cpu, logits, &mut desk).token).collect()
     }
 
     #[test]
@@ -251,11 +312,11 @@ mod tests {
 
     #[test]
     fn top_k_top_p_and_min_p_cut_where_they_say() {
-        let logits: Vec<f32> = [0.5f32, 0.25, 0.15, 0.1].iter().map(|p| p.ln()).collect();
+        let weights: Vec<f32> = [0.5f32, 0.25, 0.15, 0.1].iter().map(|p| p / 0.5).collect();
         let left = |change: fn(&mut Sampling)| {
             let mut sampling = Sampling::default();
             change(&mut sampling);
-            candidates(&logits, &sampling).iter().map(|c| c.token).collect::<Vec<_>>()
+            candidates(&weights, &sampling, &mut Vec::new()).iter().map(|c| c.token).collect::<Vec<_>>()
         };
         assert_eq!(left(|s| s.top_k = 2), [0, 1]);
         assert_eq!(left(|s| s.top_p = 0.7), [0, 1]);
@@ -266,10 +327,37 @@ mod tests {
     }
 
     #[test]
-    fn keeping_mass_looks_past_its_first_head() {
-        let logits = vec![0.0f32; 1000];
+    fn a_bound_is_found_below_the_first_guess() {
+        let flat = vec![1.0f32; 1000];
         let sampling = Sampling { top_p: 0.5, ..Sampling::default() };
-        assert_eq!(candidates(&logits, &sampling).len(), 500);
+        assert_eq!(candidates(&flat, &sampling, &mut Vec::new()).len(), 500);
+        // One heavy token, and many light ones that have half of all together.
+        let mut long_tail = vec![1e-3f32; 1001];
+        long_tail[7] = 1.0;
+        let left = |top_k, top_p| {
+            let sampling = Sampling { top_k, top_p, ..Sampling::default() };
+            candidates(&long_tail, &sampling, &mut Vec::new()).len()
+        };
+        assert_eq!(left(0, 0.4), 1);
+        assert!((495..=505).contains(&left(0, 0.75)), "{}", left(0, 0.75));
+        assert_eq!(left(100, 1.0), 100);
+        assert_eq!(left(5000, 1.0), 1001);
+    }
+
+    #[test]
+    fn a_draw_from_all_is_the_draw_of_its_number() {
+        let mut weights = vec![0.0f32; 3 * RUN];
+        for (place, weight) in [(0, 0.25), (RUN + 3, 0.5), (RUN + 4, f32::NAN), (3 * RUN - 1, 0.25)] {
+            weights[place] = weight;
+        }
+        let draw = |uniform| draw_any(&weights, &mut Vec::new(), uniform).map(|id| id as usize);
+        assert_eq!(draw(0.0), Some(0));
+        assert_eq!(draw(0.24), Some(0));
+        assert_eq!(draw(0.25), Some(RUN + 3));
+        assert_eq!(draw(0.74), Some(RUN + 3));
+        assert_eq!(draw(0.75), Some(3 * RUN - 1));
+        assert_eq!(draw(1.0), Some(3 * RUN - 1));
+        assert_eq!(draw_any(&[0.0, f32::NAN], &mut Vec::new(), 0.5), None);
     }
 
     #[test]
@@ -299,8 +387,8 @@ mod tests {
             s.logit_bias = vec![(2, 100.0)];
         });
         let probabilities = [0.6f32, 0.3, 0.1];
-        let mut logits: Vec<f32> = probabilities.iter().map(|p| p.ln() + 5.0).collect();
-        let chosen = s.choose(&mut logits);
+        let logits: Vec<f32> = probabilities.iter().map(|p| p.ln() + 5.0).collect();
+        let chosen = s.choose(&Cpu::new(1), &logits, &mut Desk::default());
         let logprobs = chosen.logprobs.expect("asked for");
         assert_eq!(chosen.token, 2);
         assert!((logprobs.chosen - 0.1f32.ln()).abs() < 1e-5);

@@ -13,7 +13,7 @@ use crate::engine::{Admission, Shared};
 use crate::job::{EngineFault, Finish, Job, Output, Usage};
 use crate::outbox::{Answer, Responder};
 use crate::runner::ModelRunner;
-use crate::sampler::{Chosen, Sampler};
+use crate::sampler::{Chosen, Desk, Sampler};
 use crate::text::StopMatcher;
 
 /// Everything the outside may ask of the engine thread.
@@ -41,6 +41,7 @@ pub(crate) struct Worker {
     runner: ModelRunner,
     sequences: HashMap<SequenceId, Writer>,
     requests: HashMap<RequestId, Running>,
+    desk: Desk,
     started: Instant,
 }
 
@@ -77,6 +78,7 @@ impl Worker {
             runner,
             sequences: HashMap::new(),
             requests: HashMap::new(),
+            desk: Desk::default(),
             started: Instant::now(),
         }
     }
@@ -189,14 +191,11 @@ impl Worker {
     /// Chooses a token for every sequence that has one due, and takes it into its text.
     fn sample(&mut self, plan: &Plan) -> Vec<Sampled> {
         let mut sampled = Vec::new();
-        let mut logits = Vec::new();
         let due = plan.work.iter().filter(|work| !work.sample.is_empty());
         for (row, work) in due.enumerate() {
             for &sequence in &work.sample {
                 let Some(writer) = self.sequences.get_mut(&sequence) else { continue };
-                logits.clear();
-                logits.extend_from_slice(self.runner.logits(row));
-                let chosen = writer.sampler.choose(&mut logits);
+                let chosen = writer.sampler.choose(self.model.cpu(), self.runner.logits(row), &mut self.desk);
                 let stop = writer.take(&chosen, &self.model);
                 sampled.push(Sampled { sequence, token: chosen.token, stop });
             }

@@ -57,6 +57,11 @@ impl Model {
         KvShape { layers, blocks, block_size, kv_heads, head_dim }
     }
 
+    /// The threads and instructions that it runs on.
+    pub fn cpu(&self) -> &Cpu {
+        &self.cpu
+    }
+
     /// Resident bytes of the weights.
     pub fn weight_bytes(&self) -> usize {
         self.weights.bytes()

@@ -79,6 +79,11 @@ pub(crate) trait Kernels: Send + Sync {
         scalar::silu_mul(gate, up);
     }
 
+    /// out = e^((x - shift) · scale)
+    fn exp_scaled(&self, x: &[f32], shift: f32, scale: f32, out: &mut [f32]) {
+        scalar::exp_scaled(x, shift, scale, out);
+    }
+
     /// Turns pairs (x[i], x[half+i]) by the angles with these cosines and sines; all of them `half` long.
     fn rotate_halves(&self, low: &mut [f32], high: &mut [f32], cos: &[f32], sin: &[f32]) {
         scalar::rotate_halves(low, high, cos, sin);

@@ -163,6 +163,10 @@ pub(super) fn to_half(from: &[f32], to: &mut [u16]) {
     }
 }
 
+pub(super) fn exp_scaled(x: &[f32], shift: f32, scale: f32, out: &mut [f32]) {
+    out.iter_mut().zip(x).for_each(|(out, x)| *out = ((x - shift) * scale).exp());
+}
+
 pub(super) fn attend(keys: &Keys<'_>, state: &mut Attend<'_>) {
     let dim = keys.dim;
     for (query, visible) in state.visible.iter().enumerate() {

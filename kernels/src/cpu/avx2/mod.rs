@@ -62,6 +62,11 @@ impl Kernels for Avx2 {
         unsafe { rows::silu_mul(gate, up) }
     }
 
+    fn exp_scaled(&self, x: &[f32], shift: f32, scale: f32, out: &mut [f32]) {
+        // SAFETY: proved.
+        unsafe { rows::exp_scaled(x, shift, scale, out) }
+    }
+
     fn rotate_halves(&self, low: &mut [f32], high: &mut [f32], cos: &[f32], sin: &[f32]) {
         // SAFETY: proved.
         unsafe { rows::rotate_halves(low, high, cos, sin) }

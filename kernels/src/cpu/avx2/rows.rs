@@ -108,6 +108,17 @@ fn silu_mul_eight(gate: __m256, up: __m256) -> __m256 {
 }
 
 #[target_feature(enable = "avx2,fma,f16c")]
+pub(super) fn exp_scaled(x: &[f32], shift: f32, scale: f32, out: &mut [f32]) {
+    let (eights, rest) = x.as_chunks::<8>();
+    let (outs, out_rest) = out.as_chunks_mut::<8>();
+    for (x, out) in eights.iter().zip(outs) {
+        let x = _mm256_sub_ps(load(x), _mm256_set1_ps(shift));
+        store(out, exp(_mm256_mul_ps(x, _mm256_set1_ps(scale))));
+    }
+    scalar::exp_scaled(rest, shift, scale, out_rest);
+}
+
+#[target_feature(enable = "avx2,fma,f16c")]
 pub(super) fn rotate_halves(low: &mut [f32], high: &mut [f32], cos: &[f32], sin: &[f32]) {
     let (lows, low_rest) = low.as_chunks_mut::<8>();
     let (highs, high_rest) = high.as_chunks_mut::<8>();

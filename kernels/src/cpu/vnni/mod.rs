@@ -73,6 +73,10 @@ impl Kernels for Vnni {
         self.rest.silu_mul(gate, up);
     }
 
+    fn exp_scaled(&self, x: &[f32], shift: f32, scale: f32, out: &mut [f32]) {
+        self.rest.exp_scaled(x, shift, scale, out);
+    }
+
     fn rotate_halves(&self, low: &mut [f32], high: &mut [f32], cos: &[f32], sin: &[f32]) {
         self.rest.rotate_halves(low, high, cos, sin);
     }
