@@ -3,13 +3,15 @@
 //! The host feeds text as it comes. After each step it asks [`FilterStream::window`]: when there is one, it goes to the
 //! guest (with those of other streams) and the verdict to [`FilterStream::apply`]; when there is none, what is decided goes
 //! out by [`FilterStream::pass`]. Several filters are a chain of streams: what one sends is fed to the next.
+//!
+//! Calling the guest, and knowing which bytes are still the model's own, is the caller's: here is neither IO nor provenance.
 
 use std::sync::Arc;
 
 use crate::{
     Policy,
-    types::{Hit, Replacement, Span, TokenProbability, Verdict, Window},
-    watch::{Watcher, Watches},
+    types::{Hit, Replacement, Span, Verdict, Window},
+    watch::{Found, Watcher, Watches},
 };
 
 /// What left a stream.
@@ -19,8 +21,8 @@ pub struct Sent {
     pub text: String,
     /// Bytes of the original text that it stands for. Those of a stopped stream that were dropped are not among them.
     pub original_bytes: usize,
-    /// Which of these bytes were replaced; spans count from the first of them.
-    pub replaced: Vec<Span>,
+    /// What of these bytes was replaced; spans count from the first of them.
+    pub replaced: Vec<Replacement>,
     /// The stream ends here, for this reason.
     pub stop: Option<String>,
 }
@@ -33,39 +35,29 @@ pub struct FilterStream {
     watch_all: bool,
     sent_tail: String,
     sent_tail_bytes: usize,
-    want_tokens: bool,
-    /// Probabilities of tokens of the pending text, by where they end in it.
-    tokens: Vec<TokenProbability>,
-    /// Bytes fed or held since the guest last saw them.
-    guest_holds: bool,
-    fresh: bool,
+    /// Bytes at the front of the pending text that the guest held when it saw them last.
+    held_by_guest: usize,
     finished: bool,
     stopped: bool,
 }
 
 impl FilterStream {
-    /// A stream that has not begun. `id` is what the guest sees of it.
+    /// A stream of this policy that has not begun. `id` is what the guest sees of it.
     pub fn new(policy: &Policy, id: u32) -> FilterStream {
-        let interest = policy.interest();
-        let watching = Watching {
-            watches: policy.watches().clone(),
-            sent_tail_bytes: interest.sent_tail_bytes.into(),
-            token_probabilities: interest.token_probabilities,
-        };
-        FilterStream::watching(watching, id)
+        let sent_tail_bytes = policy.interest().sent_tail_bytes;
+        FilterStream::watching(policy.watches().clone(), sent_tail_bytes.into(), id)
     }
 
-    fn watching(watching: Watching, id: u32) -> FilterStream {
+    /// A stream that has not begun, for a filter that wants to see text with a hit of `watches`, or all text when there are
+    /// none, and the last `sent_tail_bytes` bytes before it.
+    pub fn watching(watches: Arc<Watches>, sent_tail_bytes: usize, id: u32) -> FilterStream {
         FilterStream {
             id,
-            watch_all: watching.watches.is_empty(),
-            watcher: Watcher::new(watching.watches),
+            watch_all: watches.is_empty(),
+            watcher: Watcher::new(watches),
             sent_tail: String::new(),
-            sent_tail_bytes: watching.sent_tail_bytes,
-            want_tokens: watching.token_probabilities,
-            tokens: Vec::new(),
-            guest_holds: false,
-            fresh: false,
+            sent_tail_bytes,
+            held_by_guest: 0,
             finished: false,
             stopped: false,
         }
@@ -77,15 +69,6 @@ impl FilterStream {
             return;
         }
         self.watcher.feed(text);
-        self.fresh = true;
-    }
-
-    /// The probability of the token whose text was fed last. Kept only for a filter that asked for it.
-    pub fn feed_probability(&mut self, probability: f32) {
-        if self.want_tokens && !self.stopped {
-            let end = self.watcher.pending().len() as u32;
-            self.tokens.push(TokenProbability { end, probability });
-        }
     }
 
     /// No more text will follow.
@@ -93,7 +76,6 @@ impl FilterStream {
         if !self.finished && !self.stopped {
             self.finished = true;
             self.watcher.finish();
-            self.fresh = true;
         }
     }
 
@@ -113,69 +95,60 @@ impl FilterStream {
     }
 
     /// What the guest must decide now, if anything: there is something new to see, and it watches everything, or there is a
-    /// hit, or it held bytes the time before.
+    /// hit, or it held bytes the time before. Probabilities of its tokens are the caller's to add.
     pub fn window(&self) -> Option<Window> {
         let decided = self.watcher.decided_bytes();
-        let wanted = self.watch_all || self.guest_holds || self.watcher.has_found();
-        if self.stopped || !self.fresh || !wanted || decided == 0 {
+        if self.stopped || !self.has_news(decided) || !self.is_wanted() {
             return None;
         }
-        let hit = |found: crate::watch::Found| Hit {
+        let hit = |found: Found| Hit {
             watch: found.watch as u32,
             at: Span::new(found.start as u32, found.end as u32),
             cut: found.cut,
         };
-        let seen = |token: &&TokenProbability| token.end as usize <= decided;
         Some(Window {
             stream_id: self.id,
             sent_tail: self.sent_tail.clone(),
             pending: self.watcher.pending()[..decided].to_owned(),
             hits: self.watcher.found().into_iter().map(hit).collect(),
-            tokens: self.tokens.iter().filter(seen).copied().collect(),
+            tokens: Vec::new(),
             is_final: self.finished,
         })
     }
 
+    /// Whether the decided text is more than the guest has seen and held, or the end of all.
+    fn has_news(&self, decided: usize) -> bool {
+        decided > self.held_by_guest || (self.finished && decided > 0)
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.watch_all || self.held_by_guest > 0 || self.watcher.has_found()
+    }
+
     /// Send what is decided, without the guest. Where [`FilterStream::window`] asks for it, this is a fault passed over.
     pub fn pass(&mut self) -> Sent {
-        if self.guest_holds && !self.fresh {
+        // Nothing new to show to the guest: what it holds stays held.
+        if self.held_by_guest > 0 && !self.has_news(self.watcher.decided_bytes()) {
             return Sent::default();
         }
-        self.apply(&Verdict::default())
+        self.apply(Verdict::default())
     }
 
     /// Do what a checked verdict on this stream's window says. Feed nothing between the two.
-    pub fn apply(&mut self, verdict: &Verdict) -> Sent {
+    pub fn apply(&mut self, verdict: Verdict) -> Sent {
         if self.stopped {
             return Sent::default();
         }
-        let decided = self.watcher.decided_bytes();
-        let end = decided.saturating_sub(verdict.hold_bytes as usize);
-        let pending = &self.watcher.pending()[..end];
-        let replaced = |replacement: &Replacement| (replacement.at, replacement.text.clone());
-        let replaced: Vec<(Span, String)> = verdict.replace.iter().map(replaced).collect();
-        let edits = replaced.iter().map(|(at, text)| (*at, text.as_str()));
-        let sent = Sent {
-            text: crate::types::edit_text(pending, edits),
-            original_bytes: end,
-            replaced: replaced.into_iter().map(|(at, _)| at).collect(),
-            stop: verdict.stop.clone(),
-        };
-        self.release(end);
-        self.remember(&sent.text);
-        self.guest_holds = verdict.hold_bytes > 0;
-        self.fresh = false;
-        self.stopped = verdict.stop.is_some();
-        sent
-    }
-
-    fn release(&mut self, bytes: usize) {
-        self.watcher.release(bytes);
-        self.tokens.retain_mut(|token| {
-            let kept = token.end as usize > bytes;
-            token.end = token.end.saturating_sub(bytes as u32);
-            kept
-        });
+        let Verdict { replace, hold_bytes, stop, .. } = verdict;
+        let (pending, decided) = (self.watcher.pending(), self.watcher.decided_bytes());
+        let end = pending.floor_char_boundary(decided.saturating_sub(hold_bytes as usize));
+        let edits = replace.iter().map(|replacement| (replacement.at, replacement.text.as_str()));
+        let text = crate::types::edit_text(&pending[..end], edits);
+        self.watcher.release(end);
+        self.remember(&text);
+        self.held_by_guest = decided - end;
+        self.stopped = stop.is_some();
+        Sent { text, original_bytes: end, replaced: replace, stop }
     }
 
     /// Keep the end of what was sent, for the next window.
@@ -190,13 +163,6 @@ impl FilterStream {
     }
 }
 
-/// What of a policy a stream needs.
-struct Watching {
-    watches: Arc<Watches>,
-    sent_tail_bytes: usize,
-    token_probabilities: bool,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -205,12 +171,7 @@ mod tests {
     fn stream(patterns: &[&str], sent_tail_bytes: usize) -> FilterStream {
         let watch = |pattern: &&str| Watch { name: "w".into(), regex: (*pattern).into() };
         let patterns: Vec<Watch> = patterns.iter().map(watch).collect();
-        let watching = Watching {
-            watches: Watches::compile(&patterns, 64).expect("compiles"),
-            sent_tail_bytes,
-            token_probabilities: true,
-        };
-        FilterStream::watching(watching, 7)
+        FilterStream::watching(Watches::compile(&patterns, 64).expect("compiles"), sent_tail_bytes, 7)
     }
 
     fn mask(window: &Window) -> Verdict {
@@ -233,9 +194,9 @@ mod tests {
             (window.pending.as_str(), window.sent_tail.as_str(), window.stream_id),
             ("K12 and", "hello ", 7)
         );
-        let sent = stream.apply(&mask(&window));
+        let sent = stream.apply(mask(&window));
         assert_eq!((sent.text.as_str(), sent.original_bytes), ("*** and", 7));
-        assert_eq!(sent.replaced, [Span::new(0, 3)]);
+        assert_eq!(sent.replaced, [Replacement { at: Span::new(0, 3), text: "***".into() }]);
         stream.finish();
         assert!(stream.window().is_none() && stream.is_done());
     }
@@ -245,33 +206,40 @@ mod tests {
         let mut stream = stream(&[r"K\d"], 0);
         stream.feed("a K1 b");
         let hold = Verdict { hold_bytes: 2, ..Verdict::default() };
-        assert_eq!(stream.apply(&hold).text, "a K1");
+        assert_eq!(stream.apply(hold).text, "a K1");
         assert_eq!(stream.window(), None, "nothing new to see");
         assert_eq!(stream.pass(), Sent::default(), "and nothing to send");
         stream.feed("c");
         assert_eq!(stream.window().expect("held before").pending, " bc");
-        assert_eq!(stream.apply(&Verdict::default()).text, " bc");
+        assert_eq!(stream.apply(Verdict::default()).text, " bc");
         stream.feed("d");
         assert_eq!(stream.window(), None, "nothing is held any more");
+    }
+
+    #[test]
+    fn what_the_guest_holds_waits_while_all_that_is_new_is_undecided() {
+        let mut stream = stream(&["id", r"zz\d"], 0);
+        stream.feed("id");
+        assert_eq!(stream.apply(Verdict { hold_bytes: 2, ..Verdict::default() }).text, "");
+        stream.feed("z");
+        assert_eq!(stream.window(), None, "`z` may become `zz0`, and is not to be seen yet");
+        assert_eq!(stream.pass(), Sent::default());
+        stream.feed("q");
+        assert_eq!(stream.window().expect("held before").pending, "idzq");
     }
 
     #[test]
     fn without_watches_every_window_comes_and_the_last_is_final() {
         let mut stream = stream(&[], 0);
         stream.feed("a");
-        stream.feed_probability(0.5);
         stream.feed("b");
-        stream.feed_probability(0.25);
         let window = stream.window().expect("every window");
-        let ends: Vec<_> = window.tokens.iter().map(|t| (t.end, t.probability)).collect();
-        assert_eq!((window.is_final, ends), (false, vec![(1, 0.5), (2, 0.25)]));
+        assert_eq!((window.is_final, window.pending.as_str()), (false, "ab"));
         let hold = Verdict { hold_bytes: 1, ..Verdict::default() };
-        assert_eq!(stream.apply(&hold).text, "a");
+        assert_eq!(stream.apply(hold).text, "a");
         stream.finish();
         let window = stream.window().expect("the rest");
         assert_eq!((window.pending.as_str(), window.is_final), ("b", true));
-        assert_eq!(window.tokens.len(), 1);
-        assert_eq!(window.tokens[0].end, 1);
         assert_eq!(stream.pass().text, "b");
         assert!(stream.is_done());
     }
@@ -281,7 +249,7 @@ mod tests {
         let mut stream = stream(&[r"K\d"], 0);
         stream.feed("safe K1 more");
         let stop = Verdict { hold_bytes: 7, stop: Some("secret".into()), ..Verdict::default() };
-        let sent = stream.apply(&stop);
+        let sent = stream.apply(stop);
         assert_eq!((sent.text.as_str(), sent.stop.as_deref()), ("safe ", Some("secret")));
         stream.feed("x");
         stream.finish();

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::{
     Fault, Policy,
     stream::FilterStream,
-    types::{Verdict, Window},
+    types::Window,
 };
 
 /// Longer texts are not cut in two at every place.
@@ -96,7 +96,7 @@ fn step(policy: &Policy, stream: &mut FilterStream, played: &mut Played) -> Resu
         None => stream.pass(),
         Some(window) => {
             let verdicts = policy.review(&[window])?.answer;
-            stream.apply(verdicts.first().unwrap_or(&Verdict::default()))
+            stream.apply(verdicts.into_iter().next().unwrap_or_default())
         }
     };
     played.sent.push_str(&sent.text);

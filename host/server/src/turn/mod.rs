@@ -156,7 +156,7 @@ fn filter(app: &Arc<App>, policy: &Arc<Policy>, tenant: &Arc<str>) -> Filter {
         closed: policy.manifest().on_fault == OnFault::Closed,
         sent_tail_bytes: interest.sent_tail_bytes.into(),
         probabilities: interest.token_probabilities,
-        watches: Some(policy.watches()).filter(|watches| !watches.is_empty()).cloned(),
+        watches: Arc::clone(policy.watches()),
         desk: app.desks.of(Arc::as_ptr(policy).addr(), tenant, || review(app, policy)),
     }
 }

@@ -30,8 +30,8 @@ pub(crate) struct Filter {
     pub(crate) sent_tail_bytes: usize,
     /// Whether windows carry token probabilities.
     pub(crate) probabilities: bool,
-    /// None: every window is reviewed.
-    pub(crate) watches: Option<Arc<Watches>>,
+    /// Without any, every window is reviewed.
+    pub(crate) watches: Arc<Watches>,
     /// Where windows are reviewed.
     pub(crate) desk: Arc<Desk>,
 }

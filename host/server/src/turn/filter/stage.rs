@@ -1,9 +1,9 @@
-//! One filter over one answer.
+//! One filter over one answer: asks the policy when its stream wants it, and keeps track of which bytes are the model's own.
 
 use std::sync::Arc;
 
-use jackfield_policy::watch::Watcher;
-use jackfield_policy::{Hit, Span, TokenProbability, Verdict, Window};
+use jackfield_policy::stream::{FilterStream, Sent};
+use jackfield_policy::{TokenProbability, Window};
 
 use super::Filter;
 use super::batch::ReviewError;
@@ -25,26 +25,15 @@ pub(crate) struct StagePassed {
 
 pub(super) struct Stage {
     filter: Arc<Filter>,
-    watcher: Option<Watcher>,
-    /// Text that was not let through yet.
+    /// Decides what goes. Its pending text is that of `held`.
+    stream: FilterStream,
     held: Segments,
-    /// Bytes at the front of `held` that the policy itself held the last time.
-    held_by_policy: usize,
-    sent_tail: String,
-    stream_id: u32,
 }
 
 impl Stage {
     pub(super) fn new(filter: Arc<Filter>, stream_id: u32) -> Self {
-        let watcher = filter.watches.clone().map(Watcher::new);
-        Stage {
-            filter,
-            watcher,
-            held: Segments::default(),
-            held_by_policy: 0,
-            sent_tail: String::new(),
-            stream_id,
-        }
+        let stream = FilterStream::watching(Arc::clone(&filter.watches), filter.sent_tail_bytes, stream_id);
+        Stage { filter, stream, held: Segments::default() }
     }
 
     pub(super) async fn push(
@@ -53,89 +42,40 @@ impl Stage {
         is_final: bool,
         ledger: &Ledger,
     ) -> Result<StagePassed, FilterFault> {
-        if let Some(watcher) = &mut self.watcher {
-            watcher.feed(&text.text());
-            if is_final {
-                watcher.finish();
-            }
-        }
+        self.stream.feed(&text.text());
         self.held.append(text);
-        let decided = self.watcher.as_ref().map_or(self.held.len(), Watcher::decided_bytes);
-        if !self.wants_review(decided, is_final) {
-            return Ok(match self.held_by_policy {
-                0 => self.let_through(decided, None),
-                // Nothing new to show it: what the policy holds stays held.
-                _ => StagePassed { text: Segments::default(), stop: None },
-            });
+        if is_final {
+            self.stream.finish();
         }
-        let verdict = self.filter.desk.review(self.window(decided, is_final, ledger)).await;
-        match verdict {
-            Ok(verdict) => Ok(self.let_through(decided, verdict)),
+        let sent = match self.stream.window() {
+            Some(window) => self.review(window, ledger).await?,
+            None => self.stream.pass(),
+        };
+        let replaced =
+            sent.replaced.into_iter().map(|replacement| (replacement.at.range(), replacement.text));
+        let text = self.held.take(sent.original_bytes).rewrite(replaced);
+        Ok(StagePassed { text, stop: sent.stop })
+    }
+
+    async fn review(&mut self, mut window: Window, ledger: &Ledger) -> Result<Sent, FilterFault> {
+        if self.filter.probabilities {
+            window.tokens = probabilities(&self.held.clone().take(window.pending.len()), ledger);
+        }
+        match self.filter.desk.review(window).await {
+            Ok(verdict) => Ok(self.stream.apply(verdict.unwrap_or_default())),
             Err(error) => {
                 tracing::warn!(policy = self.filter.policy, %error, "an output filter failed");
-                self.on_fault(decided, &error)
+                self.on_fault(&error)
             }
         }
     }
 
-    /// Without watches every new text is looked at. With them, text with a hit is, and text of which the policy itself
-    /// held a part.
-    fn wants_review(&self, decided: usize, is_final: bool) -> bool {
-        let news = decided > self.held_by_policy || (is_final && decided > 0);
-        let wanted = self.watcher.as_ref().is_none_or(Watcher::has_found) || self.held_by_policy > 0;
-        news && wanted
-    }
-
-    fn window(&self, decided: usize, is_final: bool, ledger: &Ledger) -> Window {
-        let front = self.held.clone().take(decided);
-        let tokens = if self.filter.probabilities { probabilities(&front, ledger) } else { Vec::new() };
-        let found = self.watcher.as_ref().map(Watcher::found).unwrap_or_default();
-        let hit = |found: jackfield_policy::watch::Found| Hit {
-            watch: found.watch as u32,
-            at: Span::new(found.start as u32, found.end as u32),
-            cut: found.cut,
-        };
-        Window {
-            stream_id: self.stream_id,
-            sent_tail: self.sent_tail.clone(),
-            pending: front.text(),
-            hits: found.into_iter().map(hit).collect(),
-            tokens,
-            is_final,
-        }
-    }
-
-    /// Lets the decided text go as the verdict says; without one it goes whole.
-    fn let_through(&mut self, decided: usize, verdict: Option<Verdict>) -> StagePassed {
-        let Verdict { replace, hold_bytes, stop, .. } = verdict.unwrap_or_default();
-        let front = self.held.take(decided.saturating_sub(hold_bytes as usize));
-        let goes = front.len();
-        if let Some(watcher) = &mut self.watcher {
-            watcher.release(goes);
-        }
-        self.held_by_policy = decided.saturating_sub(goes);
-        let text =
-            front.rewrite(replace.into_iter().map(|replacement| (replacement.at.range(), replacement.text)));
-        self.remember(&text);
-        StagePassed { text, stop }
-    }
-
-    fn on_fault(&mut self, decided: usize, error: &ReviewError) -> Result<StagePassed, FilterFault> {
+    fn on_fault(&mut self, error: &ReviewError) -> Result<Sent, FilterFault> {
         // A lost call says nothing about the policy, and nothing about the text either.
         if self.filter.closed || matches!(error, ReviewError::Lost) {
             return Err(FilterFault { policy: self.filter.policy.clone() });
         }
-        Ok(self.let_through(decided, None))
-    }
-
-    fn remember(&mut self, sent: &Segments) {
-        let most = self.filter.sent_tail_bytes;
-        if most == 0 {
-            return;
-        }
-        self.sent_tail.push_str(&sent.text());
-        let start = self.sent_tail.ceil_char_boundary(self.sent_tail.len().saturating_sub(most));
-        self.sent_tail.drain(..start);
+        Ok(self.stream.pass())
     }
 }
 

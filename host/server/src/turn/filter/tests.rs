@@ -8,12 +8,16 @@ use super::*;
 
 const SECRET: &str = r"SECRET-\d{4}";
 
-fn watches(regex: &str) -> Option<Arc<Watches>> {
+fn watches(regex: &str) -> Arc<Watches> {
     let watch = Watch { name: "w".into(), regex: regex.into() };
-    Some(Watches::compile(&[watch], 64).unwrap())
+    Watches::compile(&[watch], 64).unwrap()
 }
 
-fn filter(watches: Option<Arc<Watches>>, closed: bool, review: Review) -> Arc<Filter> {
+fn no_watches() -> Arc<Watches> {
+    Watches::compile(&[], 64).unwrap()
+}
+
+fn filter(watches: Arc<Watches>, closed: bool, review: Review) -> Arc<Filter> {
     Arc::new(Filter {
         policy: "test@1".into(),
         closed,
@@ -149,7 +153,7 @@ async fn text_that_cannot_match_is_sent_at_once() {
 
 #[tokio::test]
 async fn a_policy_may_hold_by_itself() {
-    let filters = [filter(None, true, Arc::new(hold_a))];
+    let filters = [filter(no_watches(), true, Arc::new(hold_a))];
     for parts in cuts("cab aab a") {
         assert_eq!(run(&filters, &parts).await.unwrap().0, "cX aX a", "{parts:?}");
     }
@@ -212,9 +216,27 @@ async fn windows_carry_probabilities_where_they_were_asked_for() {
         assert!((windows[0].tokens[0].probability - 0.606_53).abs() < 1e-4);
         answers(Vec::new())
     });
-    let mut with = filter(None, true, look);
+    let mut with = filter(no_watches(), true, look);
     Arc::get_mut(&mut with).unwrap().probabilities = true;
     let mut chain = Chain::new(&[with], 1);
     let both = tokens("ab").into_iter().chain(tokens("cd"));
     assert_eq!(chain.push("abcd".into(), both, true).await.unwrap().text, "abcd");
+}
+
+#[tokio::test]
+async fn tokens_of_held_text_come_again_at_their_new_place() {
+    let hold_c: Review = Arc::new(|windows: &[Window]| {
+        let window = &windows[0];
+        let ends: Vec<_> = window.tokens.iter().map(|token| token.end).collect();
+        let expected = if window.pending == "abc" { [2, 3] } else { [1, 2] };
+        assert_eq!(ends, expected, "{:?}", window.pending);
+        let hold_bytes = u32::from(!window.is_final);
+        answers(vec![Verdict { hold_bytes, ..Verdict::default() }])
+    });
+    let mut with = filter(no_watches(), true, hold_c);
+    Arc::get_mut(&mut with).unwrap().probabilities = true;
+    let mut chain = Chain::new(&[with], 1);
+    let both = tokens("ab").into_iter().chain(tokens("c"));
+    assert_eq!(chain.push("abc".into(), both, false).await.unwrap().text, "ab");
+    assert_eq!(chain.push("d".into(), tokens("d"), true).await.unwrap().text, "cd");
 }
