@@ -56,17 +56,17 @@ fn broken(world: World) -> Vec<(&'static str, Guest)> {
             ),
         ]),
         World::SlotExtractor => guests.extend([
-            ("invalid", with(|guest| guest.transition(Some((0, 1000))))),
-            ("invalid", with(|guest| guest.transition(Some((4, 5))))),
+            ("invalid", with(|guest| guest.transition(&[(0, 1000)]))),
+            ("invalid", with(|guest| guest.transition(&[(4, 5)]))),
         ]),
         World::Compressor => guests.extend([
-            ("invalid", with(|guest| guest.edit(0, 1000))),
-            ("invalid", with(|guest| guest.edit(0, 5))),
+            ("invalid", with(|guest| guest.edits(&[(0, 0, 1000)]))),
+            ("invalid", with(|guest| guest.edits(&[(0, 0, 5)]))),
             ("invalid", with(|guest| guest.list(1024, 10_000_000))),
         ]),
         World::OutputFilter => guests.extend([
-            ("invalid", with(|guest| guest.replace(0, 1000))),
-            ("invalid", with(|guest| guest.replace(1, 2))),
+            ("invalid", with(|guest| guest.verdicts(&[(0, Some((0, 1000)), 0)]))),
+            ("invalid", with(|guest| guest.verdicts(&[(0, Some((1, 2)), 0)]))),
             ("invalid", with(|guest| guest.list(u32::MAX - 8, 1))),
         ]),
     }
@@ -141,7 +141,7 @@ fn a_filter_that_breaks_lets_nothing_pass_unless_it_is_open() {
     let host = RunningHost::with_model(&reciter.bytes(), "[engine]\nkv_mib = 8\n");
     let ways = [(CHAT, chat("go on", json!({}))), (RAW, raw("go on\n", json!({"max_tokens": 40})))];
     for (fault, mut guest) in broken(World::OutputFilter) {
-        guest.watch(Some("汉BOOM"));
+        guest.watch(&["汉BOOM"]);
         for (path, body) in &ways {
             let before = faults(&host, fault);
             put_broken(&host.admin, &guest, "open");

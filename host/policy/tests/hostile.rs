@@ -4,15 +4,16 @@ mod kit;
 
 use std::sync::Arc;
 
+use jackfield_guests::{Guest, LOOP, World};
 use jackfield_policy::{
     Budget, Decision, Dialog, Fault, Grant, Kind, Message, Part, Policy, Refusal, Role, Runtime, Strategy,
     Verdict, Window,
 };
-use kit::{DEADLINE_MS, Guest, LOOP, SETUP_DEADLINE_MS, fleet, prepare, route, runtime, turn};
+use kit::{DEADLINE_MS, SETUP_DEADLINE_MS, fleet, prepare, route, runtime, turn, upload};
 
 /// A router that misbehaves on the marker; then the fault, after checking that calls before and after it are fine.
 fn fault_of(runtime: &Arc<Runtime>, guest: Guest) -> Fault {
-    let policy = prepare(runtime, &guest.only_on_marker()).expect("accepted");
+    let policy = prepare(runtime, &guest.only_on_seed(666)).expect("accepted");
     let fine = Ok(Decision::Answer("fine".into()));
     assert_eq!(route(&policy, 1), fine);
     let fault = route(&policy, 666).expect_err("misbehaves");
@@ -23,7 +24,7 @@ fn fault_of(runtime: &Arc<Runtime>, guest: Guest) -> Fault {
 }
 
 fn router(work: &str) -> Guest {
-    let mut guest = Guest::new(Kind::Router);
+    let mut guest = Guest::new(World::Router);
     guest.work = work.into();
     guest
 }
@@ -37,7 +38,7 @@ fn a_loop_ends_at_the_deadline() {
 #[test]
 fn a_loop_in_the_allocator_ends_at_the_deadline() {
     let runtime = runtime();
-    let mut guest = Guest::new(Kind::Router);
+    let mut guest = Guest::new(World::Router);
     guest.realloc = LOOP.into();
     // Reached with the first argument that has text: the configuration.
     let refused = prepare(&runtime, &guest).expect_err("refused");
@@ -49,7 +50,7 @@ fn a_loop_in_the_allocator_ends_at_the_deadline() {
 
 #[test]
 fn a_loop_after_the_answer_ends_at_the_deadline() {
-    let mut guest = Guest::new(Kind::Router);
+    let mut guest = Guest::new(World::Router);
     guest.module =
         format!(r#"(func (export "cabi_post_jackfield:policy/routing@0.1.0#route") (param i32) {LOOP})"#);
     let policy = prepare(&runtime(), &guest).expect("accepted");
@@ -61,7 +62,7 @@ fn a_loop_before_the_first_call_refuses_the_upload() {
     let runtime = runtime();
     let deadline = |call| Refusal::Setup { call, fault: Fault::Deadline { limit_ms: SETUP_DEADLINE_MS } };
     let refused = |change: fn(&mut Guest)| {
-        let mut guest = Guest::new(Kind::Router);
+        let mut guest = Guest::new(World::Router);
         change(&mut guest);
         prepare(&runtime, &guest).expect_err("refused")
     };
@@ -71,7 +72,7 @@ fn a_loop_before_the_first_call_refuses_the_upload() {
     assert_eq!(start, deadline("instantiate"));
     assert_eq!(refused(|guest| guest.describe = LOOP.into()), deadline("describe"));
     assert_eq!(refused(|guest| guest.configure = LOOP.into()), deadline("configure"));
-    let mut filter = Guest::new(Kind::OutputFilter);
+    let mut filter = Guest::new(World::OutputFilter);
     filter.interests = LOOP.into();
     assert!(matches!(
         prepare(&runtime, &filter),
@@ -82,7 +83,7 @@ fn a_loop_before_the_first_call_refuses_the_upload() {
 #[test]
 fn twenty_four_loops_at_once_end_and_no_thread_is_lost() {
     let runtime = runtime();
-    let policy = prepare(&runtime, &router(LOOP).only_on_marker()).expect("accepted");
+    let policy = prepare(&runtime, &router(LOOP).only_on_seed(666)).expect("accepted");
     std::thread::scope(|scope| {
         let looping: Vec<_> = (0..24).map(|_| scope.spawn(|| route(&policy, 666))).collect();
         for call in looping {
@@ -133,7 +134,7 @@ fn memory_without_end_is_cut_at_the_limit() {
 
 #[test]
 fn a_guest_that_copes_with_less_memory_is_not_at_fault() {
-    let mut guest = Guest::new(Kind::Router);
+    let mut guest = Guest::new(World::Router);
     let fine = guest.work.clone();
     guest.work = format!("(drop (memory.grow (i32.const 60000))) {fine}");
     let policy = prepare(&runtime(), &guest).expect("accepted");
@@ -142,7 +143,7 @@ fn a_guest_that_copes_with_less_memory_is_not_at_fault() {
 
 #[test]
 fn a_memory_that_starts_above_the_limit_refuses_the_upload() {
-    let mut guest = Guest::new(Kind::Router);
+    let mut guest = Guest::new(World::Router);
     guest.min_pages = 2000;
     let refused = prepare(&runtime(), &guest).expect_err("refused");
     assert_eq!(
@@ -155,13 +156,13 @@ fn a_memory_that_starts_above_the_limit_refuses_the_upload() {
 fn answers_that_are_too_large_are_cut_off_before_they_are_copied() {
     let runtime = runtime();
     let limit_bytes = 1 << 20;
-    let mut text = Guest::new(Kind::Router);
+    let mut text = Guest::new(World::Router);
     text.min_pages = 64;
     text.work = text.answer_at(0, 2 << 20);
     assert_eq!(fault_of(&runtime, text), Fault::OutputTooLarge { limit_bytes });
 
     // Few bytes in the guest, many in the host: a list of empty texts.
-    let mut list = Guest::new(Kind::SlotExtractor);
+    let mut list = Guest::new(World::SlotExtractor);
     list.min_pages = 64;
     let state = list.text("s");
     let at = list.words(&[0, state.0, state.1, 0, 0, 200 << 10, 100_000, 0, 0, 0, 0, 0]);
@@ -174,12 +175,12 @@ fn answers_that_are_too_large_are_cut_off_before_they_are_copied() {
 fn answers_that_point_outside_of_the_memory_are_invalid() {
     let runtime = runtime();
     for (pointer, length) in [(0, 1 << 30), (u32::MAX, 1), (u32::MAX - 8, 100)] {
-        let mut guest = Guest::new(Kind::Router);
+        let mut guest = Guest::new(World::Router);
         guest.work = guest.answer_at(pointer, length);
         let fault = fault_of(&runtime, guest);
         assert!(matches!(&fault, Fault::Invalid { what } if what.contains("bounds")), "{fault}");
     }
-    let mut list = Guest::new(Kind::Compressor);
+    let mut list = Guest::new(World::Compressor);
     list.work = list.list(1024, 10_000_000);
     let policy = prepare(&runtime, &list).expect("accepted");
     assert!(matches!(compress(&policy), Err(Fault::Invalid { .. })));
@@ -188,13 +189,13 @@ fn answers_that_point_outside_of_the_memory_are_invalid() {
 #[test]
 fn answers_that_are_no_text_or_no_variant_are_invalid() {
     let runtime = runtime();
-    let mut guest = Guest::new(Kind::Router);
+    let mut guest = Guest::new(World::Router);
     let bytes = guest.bytes(&[0xff, 0xfe]);
     guest.work = guest.answer_at(bytes, 2);
     let fault = fault_of(&runtime, guest);
     assert!(matches!(&fault, Fault::Invalid { what } if what.contains("utf-8")), "{fault}");
 
-    let mut guest = Guest::new(Kind::Router);
+    let mut guest = Guest::new(World::Router);
     let at = guest.words(&[0, 9, 0, 0]);
     guest.work = format!("(i32.const {at})");
     assert!(matches!(fault_of(&runtime, guest), Fault::Invalid { .. }));
@@ -202,7 +203,7 @@ fn answers_that_are_no_text_or_no_variant_are_invalid() {
 
 #[test]
 fn a_guests_own_error_is_a_fault_with_its_words() {
-    let mut guest = Guest::new(Kind::Router);
+    let mut guest = Guest::new(World::Router);
     guest.work = guest.error("no rule for this");
     let message = "no rule for this".to_owned();
     assert_eq!(fault_of(&runtime(), guest), Fault::Refused { message });
@@ -219,7 +220,7 @@ fn importing(
     grants: &[Grant],
     host_calls: u32,
 ) -> Result<Policy, Refusal> {
-    let mut upload = guest.upload();
+    let mut upload = upload(&guest);
     upload.manifest.grants = grants.to_vec();
     upload.manifest.limits.host_calls = host_calls;
     Policy::prepare(runtime, upload)
@@ -232,7 +233,7 @@ fn endless_logging_ends_at_the_limit_of_host_calls_or_the_deadline() {
         "(loop $more (call $log (i32.const 1) (i32.const 1024) (i32.const 5)) (br $more)) (unreachable)",
     );
     guest.imports = LOG_IMPORT.into();
-    let guest = guest.only_on_marker();
+    let guest = guest.only_on_seed(666);
     let policy = importing(&runtime, guest.clone(), &[Grant::Log], 10).expect("accepted");
     assert_eq!(route(&policy, 666), Err(Fault::HostCalls { limit: 10 }));
     assert_eq!(route(&policy, 1), Ok(Decision::Answer("fine".into())));
@@ -253,7 +254,7 @@ fn a_log_line_that_is_too_large_is_not_copied() {
 #[test]
 fn an_import_that_is_not_granted_is_a_fault_that_names_it() {
     let runtime = runtime();
-    let mut guest = Guest::new(Kind::Router);
+    let mut guest = Guest::new(World::Router);
     let fine = guest.work.clone();
     guest.work = format!("(drop (call $count (i32.const 1024) (i32.const 5))) {fine}");
     guest.imports = COUNT_IMPORT.into();
@@ -268,14 +269,14 @@ fn an_import_that_is_not_granted_is_a_fault_that_names_it() {
 #[test]
 fn imports_but_the_log_may_not_be_called_while_configuring() {
     let runtime = runtime();
-    let mut guest = Guest::new(Kind::Router);
+    let mut guest = Guest::new(World::Router);
     guest.imports = COUNT_IMPORT.into();
     guest.configure = format!("(drop (call $count (i32.const 0) (i32.const 0))) {}", guest.configure);
     let refused = importing(&runtime, guest, &[Grant::Tokens], 10).expect_err("refused");
     let fault = Fault::NotInSetup { import: "tokens" };
     assert_eq!(refused, Refusal::Setup { call: "configure", fault });
 
-    let mut guest = Guest::new(Kind::Router);
+    let mut guest = Guest::new(World::Router);
     guest.imports = LOG_IMPORT.into();
     guest.configure = format!("(call $log (i32.const 0) (i32.const 0) (i32.const 0)) {}", guest.configure);
     assert!(importing(&runtime, guest, &[Grant::Log], 10).is_ok());
@@ -310,7 +311,7 @@ fn invalid(outcome: Result<(), Fault>, part: &str) {
 fn spans_outside_of_the_text_and_halves_of_characters_are_invalid() {
     let runtime = runtime();
     let extractor = |spans: &[(u32, u32)]| {
-        let mut guest = Guest::new(Kind::SlotExtractor);
+        let mut guest = Guest::new(World::SlotExtractor);
         guest.work = guest.transition(spans);
         prepare(&runtime, &guest).expect("accepted")
     };
@@ -321,7 +322,7 @@ fn spans_outside_of_the_text_and_halves_of_characters_are_invalid() {
     invalid(extract(&extractor(&[(u32::MAX, u32::MAX)])), "4294967295");
 
     let compressor = |edits: &[(u32, u32, u32)]| {
-        let mut guest = Guest::new(Kind::Compressor);
+        let mut guest = Guest::new(World::Compressor);
         guest.work = guest.edits(edits);
         prepare(&runtime, &guest).expect("accepted")
     };
@@ -333,7 +334,7 @@ fn spans_outside_of_the_text_and_halves_of_characters_are_invalid() {
 
     type Verdicts<'a> = &'a [(u32, Option<(u32, u32)>, u32)];
     let filter = |verdicts: Verdicts<'_>| {
-        let mut guest = Guest::new(Kind::OutputFilter);
+        let mut guest = Guest::new(World::OutputFilter);
         guest.work = guest.verdicts(verdicts);
         prepare(&runtime, &guest).expect("accepted")
     };
@@ -350,14 +351,14 @@ fn spans_outside_of_the_text_and_halves_of_characters_are_invalid() {
 
 #[test]
 fn a_policy_of_one_kind_is_not_asked_for_the_answer_of_another() {
-    let policy = prepare(&runtime(), &Guest::new(Kind::Compressor)).expect("accepted");
+    let policy = prepare(&runtime(), &Guest::new(World::Compressor)).expect("accepted");
     let kind = Kind::Compressor;
     assert_eq!(route(&policy, 1), Err(Fault::WrongKind { kind }));
 }
 
 #[test]
 fn no_state_crosses_from_one_call_to_the_next() {
-    let mut guest = Guest::new(Kind::Router);
+    let mut guest = Guest::new(World::Router);
     // Answers with as many letters as this instance has had calls.
     let letters = guest.text("aaaaaaaa").0;
     let answer = guest.words(&[0, 1, letters, 0]);
@@ -376,7 +377,7 @@ fn no_state_crosses_from_one_call_to_the_next() {
 
 /// A router that answers with its configuration, and refuses to work without one.
 fn remembering() -> Guest {
-    let mut guest = Guest::new(Kind::Router);
+    let mut guest = Guest::new(World::Router);
     let answer = guest.words(&[0, 1, 0, 0]);
     let ok = guest.words(&[0, 0, 0]);
     guest.configure = format!(
@@ -415,7 +416,7 @@ fn a_guest_that_cannot_be_frozen_is_configured_in_each_instance() {
 fn ten_thousand_hostile_calls_leave_the_pool_as_it_was() {
     let runtime = runtime();
     let grow = "(drop (memory.grow (i32.const 16))) (unreachable)";
-    let policy = prepare(&runtime, &router(grow).only_on_marker()).expect("accepted");
+    let policy = prepare(&runtime, &router(grow).only_on_seed(666)).expect("accepted");
     for _ in 0..10_000 {
         assert!(matches!(route(&policy, 666), Err(Fault::Trap { .. })));
     }

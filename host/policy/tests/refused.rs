@@ -2,20 +2,21 @@
 
 mod kit;
 
+use jackfield_guests::{CONTRACT, Guest, World};
 use jackfield_policy::{Case, Fault, Kind, NoServices, Policy, Refusal, Runtime, RuntimeConfig};
-use kit::{CONTRACT, Guest, prepare, runtime};
+use kit::{prepare, runtime, upload};
 use serde_json::{Value, json};
 
 fn refused_bytes(bytes: &[u8]) -> Refusal {
-    let mut upload = Guest::new(Kind::Router).upload();
+    let mut upload = upload(&Guest::new(World::Router));
     upload.component = bytes.into();
     Policy::prepare(&runtime(), upload).expect_err("refused")
 }
 
 #[test]
 fn what_is_no_component() {
-    let core = Guest::new(Kind::Router).core();
-    let good = Guest::new(Kind::Router).build();
+    let core = Guest::new(World::Router).core();
+    let good = Guest::new(World::Router).build();
     assert!(refused_bytes(b"").to_string().contains("0 bytes"));
     assert!(refused_bytes(b"GIF89a..").to_string().contains("not WebAssembly"));
     assert!(refused_bytes(&core).to_string().contains("core module"));
@@ -35,12 +36,12 @@ fn what_is_no_component() {
 fn what_is_too_large() {
     let config = RuntimeConfig { max_component_bytes: 1000, ..RuntimeConfig::default() };
     let runtime = Runtime::new(config, std::sync::Arc::new(NoServices)).expect("an engine");
-    let refused = prepare(&runtime, &Guest::new(Kind::Router)).expect_err("refused");
+    let refused = prepare(&runtime, &Guest::new(World::Router)).expect_err("refused");
     assert!(matches!(refused, Refusal::TooLarge { max: 1000, .. }));
 }
 
 fn against(contract: &str) -> Refusal {
-    let mut guest = Guest::new(Kind::Router);
+    let mut guest = Guest::new(World::Router);
     guest.contract = contract.into();
     prepare(&runtime(), &guest).expect_err("refused")
 }
@@ -63,7 +64,7 @@ fn what_was_built_against_another_version() {
 #[test]
 fn what_imports_more_than_there_is() {
     let contract = CONTRACT.replace("world router {", "world router {\n import wasi:sockets/tcp@0.2.3;");
-    let mut guest = Guest::new(Kind::Router);
+    let mut guest = Guest::new(World::Router);
     guest.contract = contract;
     guest.imports = r#"(import "wasi:sockets/tcp@0.2.3" "connect" (func))"#.into();
     let refused = prepare(&runtime(), &guest).expect_err("refused");
@@ -73,7 +74,7 @@ fn what_imports_more_than_there_is() {
 
 #[test]
 fn what_is_of_another_kind_or_of_none() {
-    let mut upload = Guest::new(Kind::Compressor).upload();
+    let mut upload = upload(&Guest::new(World::Compressor));
     upload.manifest.kind = Kind::Router;
     let refused = Policy::prepare(&runtime(), upload).expect_err("refused");
     assert_eq!(
@@ -96,11 +97,11 @@ fn what_has_other_types_than_the_contract() {
     assert!(matches!(refused, Refusal::Types { .. }), "{refused}");
     let contract =
         CONTRACT.replace("configure: func(config: string)", "configure: func(config: string, more: string)");
-    let mut guest = Guest::new(Kind::Router);
+    let mut guest = Guest::new(World::Router);
     guest.contract = contract;
     let text = "(param $config i32) (param $length i32)";
     let with_more = guest.core_with(text, "(param $config i32) (param $length i32) (param i32 i32)");
-    let mut upload = Guest::new(Kind::Router).upload();
+    let mut upload = upload(&Guest::new(World::Router));
     upload.component = guest.encode(with_more).into();
     let refused = Policy::prepare(&runtime(), upload).expect_err("refused");
     assert!(matches!(refused, Refusal::Types { .. }), "{refused}");
@@ -108,10 +109,10 @@ fn what_has_other_types_than_the_contract() {
 
 #[test]
 fn what_does_not_take_its_configuration() {
-    let mut guest = Guest::new(Kind::Router);
-    guest.describe = guest.description(r#"{"type":"object","required":["rules"]}"#);
+    let mut guest = Guest::new(World::Router);
+    guest.schema(r#"{"type":"object","required":["rules"]}"#);
     let with = |guest: &Guest, config: Value| {
-        let mut upload = guest.upload();
+        let mut upload = upload(&guest);
         upload.config = config;
         Policy::prepare(&runtime(), upload)
     };
@@ -121,20 +122,20 @@ fn what_does_not_take_its_configuration() {
     guest.configure = guest.error("rule 3 has no pattern");
     let message = "rule 3 has no pattern".to_owned();
     assert_eq!(with(&guest, json!({ "rules": [] })).expect_err("refused"), Refusal::Configure { message });
-    let mut guest = Guest::new(Kind::Router);
-    guest.describe = guest.description("nonsense");
+    let mut guest = Guest::new(World::Router);
+    guest.schema("nonsense");
     assert!(matches!(prepare(&runtime(), &guest), Err(Refusal::Description { .. })));
 }
 
 #[test]
 fn what_traps_before_its_first_call() {
-    let mut guest = Guest::new(Kind::Router);
+    let mut guest = Guest::new(World::Router);
     guest.describe = "(unreachable)".into();
     assert!(matches!(
         prepare(&runtime(), &guest),
         Err(Refusal::Setup { call: "describe", fault: Fault::Trap { .. } })
     ));
-    let mut guest = Guest::new(Kind::Router);
+    let mut guest = Guest::new(World::Router);
     guest.module = "(func $start (unreachable)) (start $start)".into();
     assert!(matches!(
         prepare(&runtime(), &guest),
@@ -144,18 +145,18 @@ fn what_traps_before_its_first_call() {
 
 #[test]
 fn what_wants_to_watch_what_cannot_be_watched() {
-    let mut guest = Guest::new(Kind::OutputFilter);
-    guest.interests = guest.interest(&["fine", "a("]);
+    let mut guest = Guest::new(World::OutputFilter);
+    guest.watch(&["fine", "a("]);
     assert!(matches!(prepare(&runtime(), &guest), Err(Refusal::Watch(_))));
 }
 
 #[test]
 fn what_fails_its_own_cases() {
-    let mut guest = Guest::new(Kind::OutputFilter);
-    guest.interests = guest.interest(&["secret"]);
+    let mut guest = Guest::new(World::OutputFilter);
+    guest.watch(&["secret"]);
     guest.work = guest.verdicts(&[(0, Some((0, 6)), 0)]);
     let with = |case: &str| {
-        let mut upload = guest.upload();
+        let mut upload = upload(&guest);
         upload.cases = Case::parse_file(case).expect("parses");
         Policy::prepare(&runtime(), upload)
     };

@@ -4,18 +4,19 @@ mod kit;
 
 use std::{path::Path, sync::Arc};
 
+use jackfield_guests::{Guest, World};
 use jackfield_policy::{
     Change, Decision, Grant, Kind, NoServices, Policy, Refusal, Registry, RegistryError, Runtime,
     RuntimeConfig, Upload,
 };
-use kit::{Guest, route, runtime};
+use kit::{route, runtime, upload};
 use serde_json::json;
 
 /// A router under a name, that answers with a text.
 fn answering(name: &str, text: &str) -> Upload {
-    let mut guest = Guest::new(Kind::Router);
+    let mut guest = Guest::new(World::Router);
     guest.work = guest.answer(text);
-    let mut upload = guest.upload();
+    let mut upload = upload(&guest);
     upload.manifest.name = name.into();
     upload
 }

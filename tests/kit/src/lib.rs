@@ -3,9 +3,9 @@
 pub mod admin;
 pub mod answer;
 pub mod ask;
-pub mod guest;
 pub mod host;
 pub mod http;
 pub mod wire;
 
+pub use jackfield_guests as guest;
 pub use jackfield_tiny::{generate, gguf_writer, reciter, tiny_model};

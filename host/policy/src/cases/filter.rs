@@ -3,11 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{
-    Fault, Policy,
-    stream::FilterStream,
-    types::Window,
-};
+use crate::{Fault, Policy, stream::FilterStream, types::Window};
 
 /// Longer texts are not cut in two at every place.
 const MAX_CUT_SCALARS: usize = 400;

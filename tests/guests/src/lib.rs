@@ -61,21 +61,26 @@ pub struct Guest {
     pub module: String,
     /// The body of `describe`.
     pub describe: String,
-    /// The body of `configure`.
+    /// The body of `configure`; `$config` points to the configuration, `$length` bytes of JSON.
     pub configure: String,
     /// The body of `interests`, of output filters only.
     pub interests: String,
     /// The body of the work; `$args` points to the arguments, and `$count` is the number of windows of a filter.
     pub work: String,
+    /// What its allocator does before it allocates; leaves nothing.
+    pub realloc: String,
+    /// Pages of memory at the start.
+    pub min_pages: u32,
     data: Vec<u8>,
 }
+
+/// A window, a span of it to replace, bytes to hold.
+pub type VerdictParts = (u32, Option<(u32, u32)>, u32);
 
 /// Where the guest's static data begins.
 const DATA: u32 = 1024;
 /// Where what is allocated begins.
 const HEAP: u32 = 128 << 10;
-/// Pages of memory at the start.
-const PAGES: u32 = 4;
 
 impl Guest {
     /// A guest of version 1.0.0 whose every answer is in order and changes nothing; a router's answer is `fine`.
@@ -90,12 +95,14 @@ impl Guest {
             configure: empty(),
             interests: empty(),
             work: empty(),
+            realloc: empty(),
+            min_pages: 4,
             data: Vec::new(),
         };
         guest.version("1.0.0");
         let ok = guest.words(&[0, 0, 0]);
         guest.configure = address(ok);
-        guest.watch(None);
+        guest.watch(&[]);
         guest.work = guest.fine();
         guest
     }
@@ -110,7 +117,7 @@ impl Guest {
     /// An output filter that replaces every match of `regex` by `mask`.
     pub fn masking(regex: &str, mask: &str) -> Guest {
         let mut guest = Guest::new(World::OutputFilter);
-        guest.watch(Some(regex));
+        guest.watch(&[regex]);
         let (text, length) = guest.text(mask);
         let result = guest.words(&[0, 0, 0]);
         guest.module = include_str!("mask.wat")
@@ -123,28 +130,38 @@ impl Guest {
 
     /// What it says its version is.
     pub fn version(&mut self, version: &str) {
+        self.description(version, "{}");
+    }
+
+    /// The schema that it wants of its configuration.
+    pub fn schema(&mut self, schema: &str) {
+        self.description("1.0.0", schema);
+    }
+
+    fn description(&mut self, version: &str, schema: &str) {
         let name = self.text("guest");
         let version = self.text(version);
-        let schema = self.text("{}");
+        let schema = self.text(schema);
         let at = self.words(&[name.0, name.1, version.0, version.1, schema.0, schema.1, 1, 0, 0, 0, 0]);
         self.describe = address(at);
     }
 
-    /// What an output filter watches for; none shows it everything.
-    pub fn watch(&mut self, regex: Option<&str>) {
+    /// What an output filter watches for; nothing shows it everything.
+    pub fn watch(&mut self, regexes: &[&str]) {
+        let name = self.text("watch");
         let mut watches = Vec::new();
-        if let Some(regex) = regex {
-            let (name, regex) = (self.text("watch"), self.text(regex));
+        for regex in regexes {
+            let regex = self.text(regex);
             watches.extend([name.0, name.1, regex.0, regex.1]);
         }
         let list = self.words(&watches);
-        let at = self.words(&[list, watches.len() as u32 / 4, 0, 0, 0]);
+        let at = self.words(&[list, regexes.len() as u32, 0, 0, 0]);
         self.interests = address(at);
     }
 
     fn fine(&mut self) -> String {
         match self.world {
-            World::SlotExtractor => self.transition(None),
+            World::SlotExtractor => self.transition(&[]),
             World::Router => self.answer("fine"),
             World::Compressor | World::OutputFilter => self.list(0, 0),
         }
@@ -169,36 +186,42 @@ impl Guest {
         address(at)
     }
 
-    /// A slot extractor's answer: on to the model, with a boolean slot taken from this span of the utterance.
-    pub fn transition(&mut self, span: Option<(u32, u32)>) -> String {
+    /// A slot extractor's answer: on to the model, with a boolean slot for each of these spans of the utterance.
+    pub fn transition(&mut self, spans: &[(u32, u32)]) -> String {
         let mut slots = Vec::new();
-        if let Some((start, end)) = span {
-            let name = self.text("slot");
+        for (index, &(start, end)) in spans.iter().enumerate() {
+            let name = self.text(&format!("slot{index}"));
             // name, value (tag, payload of 8), source (tag, span), confidence
             slots.extend([name.0, name.1, 2, 0, 1, 0, 1, start, end, 1f32.to_bits()]);
         }
-        while !self.data.len().is_multiple_of(8) {
-            self.data.push(0);
-        }
+        self.align(8);
         let list = self.words(&slots);
         let state = self.text("done");
-        let count = slots.len() as u32 / 10;
-        let at = self.words(&[0, state.0, state.1, list, count, 0, 0, 0, 0, 0, 0, 0]);
+        let at = self.words(&[0, state.0, state.1, list, spans.len() as u32, 0, 0, 0, 0, 0, 0, 0]);
         address(at)
     }
 
-    /// A compressor's answer: this span of the first message, replaced by nothing.
-    pub fn edit(&mut self, start: u32, end: u32) -> String {
-        let list = self.words(&[0, start, end, 0, 0]);
-        self.list(list, 1)
+    /// A compressor's answer: of each message given, a span from start to end, replaced by nothing.
+    pub fn edits(&mut self, edits: &[(u32, u32, u32)]) -> String {
+        let edit = |&(message, start, end): &(u32, u32, u32)| [message, start, end, 0, 0];
+        let words: Vec<u32> = edits.iter().flat_map(edit).collect();
+        let list = self.words(&words);
+        self.list(list, edits.len() as u32)
     }
 
-    /// An output filter's answer: this span of the first window, replaced by `*`.
-    pub fn replace(&mut self, start: u32, end: u32) -> String {
+    /// An output filter's answer: for each window given, a span to replace by `*`, and bytes to hold.
+    pub fn verdicts(&mut self, verdicts: &[VerdictParts]) -> String {
         let star = self.text("*");
-        let replacement = self.words(&[start, end, star.0, star.1]);
-        let list = self.words(&[0, replacement, 1, 0, 0, 0, 0]);
-        self.list(list, 1)
+        let mut words = Vec::new();
+        for &(window, span, hold_bytes) in verdicts {
+            let (list, count) = match span {
+                Some((start, end)) => (self.words(&[start, end, star.0, star.1]), 1),
+                None => (0, 0),
+            };
+            words.extend([window, list, count, hold_bytes, 0, 0, 0]);
+        }
+        let list = self.words(&words);
+        self.list(list, verdicts.len() as u32)
     }
 
     /// A list as the answer, wherever it points.
@@ -207,26 +230,32 @@ impl Guest {
         address(at)
     }
 
-    fn text(&mut self, text: &str) -> (u32, u32) {
-        let at = DATA + self.data.len() as u32;
-        self.data.extend(text.as_bytes());
-        (at, text.len() as u32)
+    /// Static text: its address and its length in bytes.
+    pub fn text(&mut self, text: &str) -> (u32, u32) {
+        (self.bytes(text.as_bytes()), text.len() as u32)
     }
 
-    fn words(&mut self, words: &[u32]) -> u32 {
-        while !self.data.len().is_multiple_of(4) {
-            self.data.push(0);
-        }
+    /// The address of static words.
+    pub fn words(&mut self, words: &[u32]) -> u32 {
+        self.align(4);
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        self.bytes(&bytes)
+    }
+
+    /// The address of static bytes.
+    pub fn bytes(&mut self, bytes: &[u8]) -> u32 {
         let at = DATA + self.data.len() as u32;
-        self.data.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+        self.data.extend(bytes);
         at
+    }
+
+    fn align(&mut self, to: usize) {
+        self.data.resize(self.data.len().next_multiple_of(to), 0);
     }
 
     /// Does its work only when the first message of the turn begins with [`MARKER`], and otherwise answers in order. Not
     /// for output filters, which are given no turn: these watch for the marker.
-    pub fn only_on_marker(mut self) -> Guest {
-        let fine = self.fine();
-        let bad = std::mem::take(&mut self.work);
+    pub fn only_on_marker(self) -> Guest {
         // Places in the arguments' record: of a router, the user's last text; of the others, the list of messages, each
         // a role and a text.
         let text = match self.world {
@@ -234,9 +263,19 @@ impl Guest {
             _ => "(i32.load offset=4 (i32.load offset=88 (local.get $args)))",
         };
         let marker = MARKER.as_bytes().iter().rev().fold(0u32, |word, byte| word << 8 | u32::from(*byte));
-        self.work = format!(
-            "(if (result i32) (i32.eq (i32.load {text}) (i32.const {marker})) (then {bad}) (else {fine}))"
-        );
+        self.only_when(&format!("(i32.eq (i32.load {text}) (i32.const {marker}))"))
+    }
+
+    /// Does its work only when the turn's seed is this one, and otherwise answers in order. Not for output filters.
+    pub fn only_on_seed(self, seed: u32) -> Guest {
+        // The seed's place in the arguments' record.
+        self.only_when(&format!("(i32.eq (i32.load offset=64 (local.get $args)) (i32.const {seed}))"))
+    }
+
+    fn only_when(mut self, condition: &str) -> Guest {
+        let fine = self.fine();
+        let bad = std::mem::take(&mut self.work);
+        self.work = format!("(if (result i32) {condition} (then {bad}) (else {fine}))");
         self
     }
 
@@ -246,9 +285,20 @@ impl Guest {
         wat::parse_str(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
     }
 
+    /// The core module with a part of its text replaced.
+    pub fn core_with(&self, part: &str, by: &str) -> Vec<u8> {
+        let text = self.core_text();
+        assert!(text.contains(part), "{part}");
+        wat::parse_str(text.replace(part, by)).expect("parses")
+    }
+
     /// The component.
     pub fn build(&self) -> Vec<u8> {
-        let mut module = self.core();
+        self.encode(self.core())
+    }
+
+    /// A component of a core module that was made for this guest's contract.
+    pub fn encode(&self, mut module: Vec<u8>) -> Vec<u8> {
         let mut resolve = Resolve::default();
         // For guests that want more than there is.
         resolve
@@ -280,15 +330,16 @@ impl Guest {
             ),
             _ => ("(param $args i32)", String::new()),
         };
-        let Guest { imports, module, describe, configure, work: body, .. } = self;
+        let Guest { imports, module, describe, configure, work: body, realloc, min_pages, .. } = self;
         format!(
             r#"(module
               {imports}
-              (memory (export "memory") {PAGES})
+              (memory (export "memory") {min_pages})
               (data (i32.const {DATA}) "{data}")
               (global $next (mut i32) (i32.const {HEAP}))
               (func $realloc (export "cabi_realloc") (param i32 i32) (param $align i32) (param $size i32) (result i32)
                 (local $at i32)
+                {realloc}
                 (local.set $at (i32.and
                   (i32.add (global.get $next) (i32.sub (local.get $align) (i32.const 1)))
                   (i32.sub (i32.const 0) (local.get $align))))
@@ -297,7 +348,7 @@ impl Guest {
                   (then (drop (memory.grow (i32.add (i32.shr_u (local.get $size) (i32.const 16)) (i32.const 1))))))
                 (local.get $at))
               (func (export "jackfield:policy/lifecycle@{version}#describe") (result i32) {describe})
-              (func (export "jackfield:policy/lifecycle@{version}#configure") (param i32 i32) (result i32) {configure})
+              (func (export "jackfield:policy/lifecycle@{version}#configure") (param $config i32) (param $length i32) (result i32) {configure})
               {interests}
               (func (export "jackfield:policy/{interface}@{version}#{work}") {params} (result i32) {body})
               {module})"#
