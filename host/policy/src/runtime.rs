@@ -1,6 +1,7 @@
 //! Compiling, setting up and running components.
 
 mod contract;
+mod deadline;
 mod engine;
 mod freeze;
 mod gate;
@@ -142,7 +143,8 @@ impl Runtime {
         let state = CallState::new(self.services.clone(), manifest, name.clone(), phase, deadline_ms);
         let mut store = Store::new(&self.engine, state);
         store.limiter(|state| state);
-        store.set_epoch_deadline(ticker::epochs(deadline_ms));
+        store.epoch_deadline_callback(|mut store| Ok(store.data_mut().look()));
+        store.set_epoch_deadline(deadline::FIRST_LOOK);
         store.set_hostcall_fuel(manifest.limits.output_bytes);
         store
     }

@@ -10,6 +10,7 @@ use wasmtime::{
 
 use super::{
     Phase, Ready, Runtime, Strategy, contract,
+    deadline::FIRST_LOOK,
     freeze::{self, Readable, Why},
     link, make,
     state::CallState,
@@ -91,7 +92,8 @@ impl Setup<'_> {
         let pre = self.link(component)?;
         let description = self.describe(&pre)?;
         let (mut store, instance) = self.configured(&pre)?;
-        store.set_epoch_deadline(super::ticker::epochs(self.runtime.config.setup_deadline_ms));
+        store.data_mut().restart(self.runtime.config.setup_deadline_ms);
+        store.set_epoch_deadline(FIRST_LOOK);
         let frozen = readable.freeze(&mut store, instance);
         drop(store);
         match frozen.and_then(|frozen| self.runtime.compile(&frozen).map_err(|r| r.to_string())) {

@@ -1,12 +1,13 @@
 //! What the host keeps of one call: its limits, what is left of them, and the imports.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
+use std::{sync::Arc, time::Instant};
+
+use wasmtime::{ResourceLimiter, Result, Trap, UpdateDeadline};
+
+use super::{
+    deadline::{Deadline, thread_time},
+    ticker,
 };
-
-use wasmtime::{ResourceLimiter, Result, Trap};
-
 use crate::{
     Fault, Grant, HostServices, Limits, LogLevel, Manifest, Scored,
     bindings::shared::jackfield::policy::{embeddings, log, metrics, saliency, tokens, types},
@@ -32,7 +33,7 @@ pub(crate) struct CallState {
     policy: Arc<str>,
     limits: Limits,
     phase: Phase,
-    deadline: Instant,
+    deadline: Deadline,
     memory_bytes: usize,
     memory_denied: bool,
     table_elements: usize,
@@ -57,7 +58,7 @@ impl CallState {
             policy,
             limits: Limits { deadline_ms, ..manifest.limits },
             phase,
-            deadline: Instant::now() + Duration::from_millis(deadline_ms.into()),
+            deadline: Deadline::new(deadline_ms, Instant::now()),
             memory_bytes: 0,
             memory_denied: false,
             table_elements: 0,
@@ -67,6 +68,20 @@ impl CallState {
 
     pub(crate) fn set_phase(&mut self, phase: Phase) {
         self.phase = phase;
+    }
+
+    /// Begin a deadline anew.
+    pub(super) fn restart(&mut self, deadline_ms: u32) {
+        self.limits.deadline_ms = deadline_ms;
+        self.deadline = Deadline::new(deadline_ms, Instant::now());
+    }
+
+    /// Whether the call goes on, at the epoch it was to be looked at.
+    pub(super) fn look(&mut self) -> UpdateDeadline {
+        match self.deadline.left(Instant::now(), thread_time) {
+            Some(left) => UpdateDeadline::Continue(ticker::epochs(left)),
+            None => UpdateDeadline::Interrupt,
+        }
     }
 
     /// Count a host call against its limit and the deadline.
@@ -80,7 +95,7 @@ impl CallState {
             let limit = self.limits.host_calls;
             return Err(Denied(Fault::HostCalls { limit }).into());
         }
-        if Instant::now() >= self.deadline {
+        if self.deadline.left(Instant::now(), thread_time).is_none() {
             let limit_ms = self.limits.deadline_ms;
             return Err(Denied(Fault::Deadline { limit_ms }).into());
         }

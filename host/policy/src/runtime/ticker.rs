@@ -83,9 +83,9 @@ fn tick(engine: EngineWeak, running: Running) {
     drop(running);
 }
 
-/// Epochs after which a deadline is over: never earlier than it says, and at most two ticks later.
-pub(super) fn epochs(deadline_ms: u32) -> u64 {
-    u64::from(deadline_ms).div_ceil(TICK.as_millis() as u64) + 1
+/// Epochs after which a time is over: never earlier than it says, and at most two ticks later.
+pub(super) fn epochs(time: Duration) -> u64 {
+    time.as_nanos().div_ceil(TICK.as_nanos()) as u64 + 1
 }
 
 #[cfg(test)]
@@ -93,10 +93,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn deadlines_are_rounded_up() {
-        assert_eq!(epochs(1), 2);
-        assert_eq!(epochs(50), 26);
-        assert_eq!(epochs(51), 27);
+    fn times_are_rounded_up() {
+        assert_eq!(epochs(Duration::from_millis(1)), 2);
+        assert_eq!(epochs(Duration::from_millis(50)), 26);
+        assert_eq!(epochs(Duration::from_micros(50_001)), 27);
     }
 
     #[test]
