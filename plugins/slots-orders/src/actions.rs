@@ -1,7 +1,7 @@
 //! What the customer wants, and whether a question was confirmed. A denied wish is no wish.
 
 use crate::config::{ActionConfig, AnswerConfig, AnswersConfig, NegationConfig};
-use crate::text::{Phrases, Text, is_cjk, is_clause_end};
+use crate::text::{Phrases, Text, is_cjk};
 use std::ops::Range;
 
 /// A wish in the utterance.
@@ -237,12 +237,4 @@ impl Answers {
             }
         }
     }
-}
-
-/// Scalars of the text outside `known` that carry meaning: letters, digits, Chinese characters.
-pub fn unexplained(text: &Text<'_>, known: &[Range<usize>]) -> usize {
-    (0..text.len())
-        .filter(|at| !known.iter().any(|r| r.contains(at)))
-        .filter(|at| text.get(*at).is_some_and(|c| c.is_alphanumeric() && !is_clause_end(c)))
-        .count()
 }

@@ -159,7 +159,8 @@ impl Machine {
     }
 
     fn take(&self, step: &Step, facts: &Facts<'_, '_>) -> Option<Outcome> {
-        let known = facts.known(&step.rule);
+        // What is known takes time to gather, and most steps are out of the question without it.
+        let known = step.may_apply(facts).then(|| facts.known(&step.rule))?;
         if !step.applies(facts, &known) {
             return None;
         }
@@ -282,18 +283,23 @@ impl Step {
         Ok(Step { rule, action, reply })
     }
 
-    fn applies(&self, facts: &Facts<'_, '_>, known: &Known<'_>) -> bool {
+    /// The conditions that need no look at what is known.
+    fn may_apply(&self, facts: &Facts<'_, '_>) -> bool {
         let rule = &self.rule;
         let here = rule.from.is_empty() || rule.from.contains(&facts.state.name);
         let wanted = rule.action.is_none() || facts.action == self.action;
         here && wanted
             && (!rule.no_action || facts.action.is_none())
             && (rule.answer.is_none() || facts.answer == rule.answer)
+            && rule.rest_at_most.is_none_or(|most| facts.reading.rest <= most)
             && (rule.said_any.is_empty() || rule.said_any.iter().any(|name| facts.said(name).is_some()))
             && (rule.changed_any.is_empty() || rule.changed_any.iter().any(|name| facts.changed(name)))
-            && rule.has.iter().all(|name| known.contains_key(name.as_str()))
+    }
+
+    fn applies(&self, facts: &Facts<'_, '_>, known: &Known<'_>) -> bool {
+        let rule = &self.rule;
+        rule.has.iter().all(|name| known.contains_key(name.as_str()))
             && !rule.missing.iter().any(|name| known.contains_key(name.as_str()))
-            && rule.rest_at_most.is_none_or(|most| facts.reading.rest <= most)
             && rule.topic.as_ref().is_none_or(|topic| facts.reader.speaks_of(topic, facts.text))
     }
 }

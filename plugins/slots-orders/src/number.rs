@@ -21,7 +21,7 @@ pub fn is_numeral(c: char) -> bool {
 
 /// The number that starts at `at`. A run that continues one before `at` is not a number of its own.
 pub fn number_at(text: &Text<'_>, at: usize) -> Option<Number> {
-    let first = text.get(at)?;
+    let first = text.get(at).filter(|c| c.is_ascii_digit() || is_numeral(*c))?;
     let joined = text.before(at).is_some_and(|c| {
         c.is_ascii_alphanumeric() || is_numeral(c) || matches!(c, '.' | '第' | '几' | '数' | '/')
     });
@@ -33,9 +33,6 @@ pub fn number_at(text: &Text<'_>, at: usize) -> Option<Number> {
         let digits: String = text.slice(at..end).iter().collect();
         let value = if digits.len() <= 9 { digits.parse().ok() } else { None };
         return Some(Number { end, value, chinese: false });
-    }
-    if !is_numeral(first) {
-        return None;
     }
     let end = text.run(at, is_numeral);
     Some(Number { end, value: parse_chinese(text.slice(at..end)), chinese: true })

@@ -1,11 +1,11 @@
 //! All that one utterance says: its slots, its wishes, and what was not understood.
 
-use crate::actions::{Actions, Wish, unexplained};
+use crate::actions::{Actions, Wish};
 use crate::civil::Day;
 use crate::config::{AnswerConfig, Config};
 use crate::dates::{Calendar, Mention, mentions, pick};
 use crate::entities::{Cities, Found, Orders, Quantities, one_phone, overlap, phones};
-use crate::text::{Phrases, Text};
+use crate::text::{Phrases, Text, is_clause_end};
 use crate::times;
 use jackfield_sdk::{Slot, Span, Value};
 use std::collections::BTreeMap;
@@ -112,19 +112,21 @@ impl Reader {
         Reading { slots, action: wanted.map(|w| w.action), wishes, rest }
     }
 
+    /// Scalars that carry meaning (letters, digits, Chinese characters) outside of slots and order words.
     fn rest(&self, text: &Text<'_>, slots: &[Slot]) -> usize {
-        let mut known: Vec<Range<usize>> = Vec::new();
         let spans: Vec<_> = slots.iter().filter_map(|slot| slot.source.as_ref()).map(Span::range).collect();
+        let mut word_end = 0;
+        let mut rest = 0;
         for at in 0..text.len() {
-            let bytes = text.bytes(&(at..at + 1));
-            if spans.iter().any(|span| span.contains(&bytes.start)) {
-                known.push(at..at + 1);
-            }
             if let Some((end, _)) = self.orders.words().longest_at(text, at) {
-                known.push(at..end);
+                word_end = word_end.max(end);
             }
+            let start = text.bytes(&(at..at + 1)).start;
+            let explained = at < word_end || spans.iter().any(|span| span.contains(&start));
+            let means = text.get(at).is_some_and(|c| c.is_alphanumeric() && !is_clause_end(c));
+            rest += usize::from(means && !explained);
         }
-        unexplained(text, &known)
+        rest
     }
 }
 

@@ -178,13 +178,29 @@ impl Phrase {
         (!last.is_ascii_alphanumeric() || text.word_end(end)).then_some(end)
     }
 
-    /// Whether the phrase ends right before `end`, spaces between not counted.
-    pub fn ends_before(&self, text: &Text<'_>, end: usize) -> bool {
-        let mut stop = end;
-        while text.before(stop) == Some(' ') {
-            stop -= 1;
-        }
-        stop.checked_sub(self.0.len()).is_some_and(|at| self.end_at(text, at) == Some(stop))
+    fn ends_at(&self, text: &Text<'_>, end: usize) -> bool {
+        end.checked_sub(self.0.len()).is_some_and(|at| self.end_at(text, at) == Some(end))
+    }
+}
+
+/// A set of scalars that may say yes to one that is not in it, never no to one that is. Most places of a text are the
+/// beginning of no phrase, and a scanner asks at each of them.
+#[derive(Debug, Clone, Default)]
+struct Sieve([u64; 8]);
+
+impl Sieve {
+    fn insert(&mut self, c: char) {
+        let bit = Self::bit(c);
+        self.0[bit / 64] |= 1 << (bit % 64);
+    }
+
+    fn may_have(&self, c: char) -> bool {
+        let bit = Self::bit(c);
+        self.0[bit / 64] & 1 << (bit % 64) != 0
+    }
+
+    fn bit(c: char) -> usize {
+        c as usize % 512
     }
 }
 
@@ -192,6 +208,8 @@ impl Phrase {
 #[derive(Debug, Clone, Default)]
 pub struct Phrases {
     by_first: BTreeMap<char, Vec<(Phrase, usize)>>,
+    firsts: Sieve,
+    lasts: Sieve,
 }
 
 impl Phrases {
@@ -202,22 +220,25 @@ impl Phrases {
 
     /// Gathers phrases, each with a number of the caller's.
     pub fn numbered<'a>(texts: impl IntoIterator<Item = (&'a str, usize)>) -> Self {
-        let mut by_first: BTreeMap<char, Vec<(Phrase, usize)>> = BTreeMap::new();
+        let mut all = Phrases::default();
         for (text, number) in texts {
             let phrase = Phrase::new(text);
-            if let Some(&first) = phrase.0.first() {
-                by_first.entry(first).or_default().push((phrase, number));
+            if let (Some(&first), Some(&last)) = (phrase.0.first(), phrase.0.last()) {
+                all.firsts.insert(first);
+                all.lasts.insert(last);
+                all.by_first.entry(first).or_default().push((phrase, number));
             }
         }
-        for phrases in by_first.values_mut() {
+        for phrases in all.by_first.values_mut() {
             phrases.sort_by_key(|(phrase, _)| std::cmp::Reverse(phrase.0.len()));
         }
-        Phrases { by_first }
+        all
     }
 
     /// The longest phrase that starts at `at`: its end and its number.
     pub fn longest_at(&self, text: &Text<'_>, at: usize) -> Option<(usize, usize)> {
-        let candidates = self.by_first.get(&text.get(at)?)?;
+        let first = text.get(at).filter(|c| self.firsts.may_have(*c))?;
+        let candidates = self.by_first.get(&first)?;
         candidates.iter().find_map(|(phrase, number)| Some((phrase.end_at(text, at)?, *number)))
     }
 
@@ -237,9 +258,14 @@ impl Phrases {
         })
     }
 
-    /// Whether one of the phrases ends right before `end`.
+    /// Whether one of the phrases ends right before `end`, spaces between not counted.
     pub fn ends_before(&self, text: &Text<'_>, end: usize) -> bool {
-        self.by_first.values().flatten().any(|(phrase, _)| phrase.ends_before(text, end))
+        let mut stop = end;
+        while text.before(stop) == Some(' ') {
+            stop -= 1;
+        }
+        text.before(stop).is_some_and(|last| self.lasts.may_have(last))
+            && self.by_first.values().flatten().any(|(phrase, _)| phrase.ends_at(text, stop))
     }
 }
 

@@ -29,6 +29,16 @@ const DAYS: &[(&str, i64)] = &[
     ("后天", 2),
 ];
 
+/// How many weeks or months away; longer words first where one begins another.
+const SHIFTS: &[(&str, i64)] = &[("上上", -2), ("下下", 2), ("上", -1), ("下", 1), ("本", 0), ("这", 0)];
+
+const WEEKS: &[&str] = &["周", "星期", "礼拜"];
+
+const YEARS: &[(&str, i64)] = &[("前年", -2), ("去年", -1), ("今年", 0), ("明年", 1), ("后年", 2)];
+
+/// First scalars of all words above. Most places of a text begin no date, and each of them is asked about.
+const BEGINNINGS: &str = "大前昨今明后上下本这周星礼去";
+
 /// A scalar before these words that makes them part of another: 目前天气, 以后天天, 声明天津, 大大后天.
 const NOT_AFTER: &[(&str, &str)] = &[
     ("前天", "目以之年月周大提"),
@@ -39,6 +49,7 @@ const NOT_AFTER: &[(&str, &str)] = &[
 ];
 
 pub(super) fn date_at(text: &Text<'_>, at: usize, calendar: Calendar) -> Option<Hit> {
+    text.get(at).filter(|c| c.is_ascii_digit() || is_numeral(*c) || BEGINNINGS.contains(*c))?;
     relative_day(text, at, calendar)
         .or_else(|| relative_month(text, at, calendar))
         .or_else(|| relative_week(text, at, calendar))
@@ -103,7 +114,6 @@ fn relative_month(text: &Text<'_>, at: usize, calendar: Calendar) -> Option<Hit>
 
 /// 上, 下, 上上, 下下, 本, 这, 这个: how many weeks or months away.
 fn shift(text: &Text<'_>, at: usize) -> Option<(i64, usize)> {
-    const SHIFTS: &[(&str, i64)] = &[("上上", -2), ("下下", 2), ("上", -1), ("下", 1), ("本", 0), ("这", 0)];
     if part_of_a_word(text, at) {
         return None;
     }
@@ -128,7 +138,7 @@ fn relative_week(text: &Text<'_>, at: usize, calendar: Calendar) -> Option<Hit> 
         .filter(|&s| text.get(s) == Some('个') || text.get(s) == Some('周'))
         .unwrap_or(start);
     let start = starts_with(text, start, "个").unwrap_or(start);
-    let end = one_of(text, start, &["周", "星期", "礼拜"])?;
+    let end = one_of(text, start, WEEKS)?;
     if let Some(stop) = starts_with(text, end, "末") {
         return Hit::sure(stop, Some(calendar.weekend(weeks)));
     }
@@ -168,7 +178,7 @@ fn weekday(text: &Text<'_>, at: usize) -> Weekday {
 
 /// 周三, 星期天, 周末 without a week. 每周三 and 一周三次 are no dates.
 fn bare_weekday(text: &Text<'_>, at: usize, calendar: Calendar) -> Option<Hit> {
-    let end = one_of(text, at, &["周", "星期", "礼拜"])?;
+    let end = one_of(text, at, WEEKS)?;
     let before = text.before(at);
     if before.is_some_and(|c| is_numeral(c) || c.is_ascii_digit() || "个几半多第整".contains(c)) {
         return None;
@@ -187,7 +197,6 @@ fn bare_weekday(text: &Text<'_>, at: usize, calendar: Calendar) -> Option<Hit> {
 
 /// 去年三月, 明年1月2日. A year by itself is no date.
 fn relative_year(text: &Text<'_>, at: usize, calendar: Calendar) -> Option<Hit> {
-    const YEARS: &[(&str, i64)] = &[("前年", -2), ("去年", -1), ("今年", 0), ("明年", 1), ("后年", 2)];
     let (shift, end) = YEARS.iter().find_map(|&(word, n)| Some((n, starts_with(text, at, word)?)))?;
     let end = starts_with(text, end, "的").unwrap_or(end);
     let number = number_at_loose(text, text.run(end, |c| c == ' '))?;
@@ -340,4 +349,17 @@ enum Unit {
     Days(i64),
     Months(i64),
     Unclear,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_begins_as_the_list_of_beginnings_says() {
+        let shifted = DAYS.iter().chain(SHIFTS).chain(YEARS).map(|(word, _)| *word);
+        for word in shifted.chain(WEEKS.iter().copied()) {
+            assert!(word.starts_with(|c| BEGINNINGS.contains(c)), "{word}");
+        }
+    }
 }
