@@ -22,3 +22,5 @@ pub use app::Host;
 pub use config::{ApiKey, ConfigError, ServerConfig};
 pub use error::ApiError;
 pub use serve::{ServeError, serve};
+#[doc(hidden)]
+pub use turn::measure;

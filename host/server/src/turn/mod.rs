@@ -4,6 +4,7 @@ mod answer;
 pub(crate) mod ask;
 pub(crate) mod filter;
 mod job;
+pub mod measure;
 mod parts;
 mod prepare;
 pub(crate) mod prompt;
