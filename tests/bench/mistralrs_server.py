@@ -30,7 +30,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self):
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        # Text instead of messages goes to the model as it is.
+        # Only chats are streamed, so raw text becomes a message in the model's template; usage counts what it adds.
         request = ChatCompletionRequest(
             messages=asked.get("prompt") or asked["messages"], model="default", max_tokens=asked["max_tokens"],
             temperature=asked.get("temperature"), ignore_eos=asked.get("ignore_eos", False), stream=True)

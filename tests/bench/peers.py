@@ -92,11 +92,22 @@ class Ours:
     name = "jackfield"
 
     @staticmethod
-    def start(file, threads, _streams, _context):
-        state = tempfile.mkdtemp(prefix="state-", dir=KEPT)
+    def prepare(_jobs):
+        pass
+
+    @classmethod
+    def start(cls, file, threads, _streams, _context):
+        state = KEPT / f"state-{cls.name}"
+        shutil.rmtree(state, ignore_errors=True)
         command = [OURS, "serve", "--model", file, "--threads", threads, "--listen", "127.0.0.1:{port}",
                    "--admin-listen", f"127.0.0.1:{free_port()}", "--state", state]
-        return Server("jackfield", command, "/health/ready")
+        return Server(cls.name, command, "/health/ready")
+
+
+class Itself(Ours):
+    """This host once more: how far its ratios are from 1 is the noise of the machine."""
+
+    name = "itself"
 
 
 class LlamaServer:
@@ -128,13 +139,12 @@ class MistralRs:
         have = cls.python.exists() and subprocess.run([cls.python, "-c", "import mistralrs"],
                                                       capture_output=True).returncode == 0
         if have:
-            return None
+            return
         venv.create(KEPT / "mistralrs", with_pip=True)
         done = subprocess.run([cls.python, "-m", "pip", "install", "--quiet", "--only-binary", ":all:", "mistralrs"],
                               capture_output=True, text=True)
         if done.returncode:
-            return "its wheel cannot be installed: " + (done.stderr.strip().splitlines() or ["pip failed"])[-1]
-        return None
+            raise Failed("its wheel cannot be installed: " + (done.stderr.strip().splitlines() or ["pip failed"])[-1])
 
     @classmethod
     def start(cls, file, threads, streams, _context):
@@ -143,10 +153,10 @@ class MistralRs:
         return Server("mistralrs", command, "/health", {"RAYON_NUM_THREADS": str(threads)})
 
 
-PEERS = {peer.name: peer for peer in (LlamaServer, MistralRs)}
+PEERS = {peer.name: peer for peer in (LlamaServer, MistralRs, Itself)}
 
 
-def build_ours(_jobs):
+def build_ours():
     if not OURS.is_file():
         print("building target/release/jackfield", flush=True)
         subprocess.run(["cargo", "build", "--release"], cwd=ROOT, check=True)

@@ -89,7 +89,8 @@ fn row(label: &str, lane: &LaneReport) -> String {
 fn phase(workload: &WorkloadReport, phase: &PhaseReport) -> String {
     let heading =
         if workload.phases.len() > 1 { format!("<h3>{}</h3>", escape(&phase.name)) } else { String::new() };
-    let notes: String = notes(phase).iter().map(|note| format!("<li>{}</li>", escape(note))).collect();
+    let notes: String =
+        notes(&workload.phases, phase).iter().map(|note| format!("<li>{}</li>", escape(note))).collect();
     let plots = [over_time(phase), distributions(phase)].concat();
     format!("{heading}<ul>{notes}</ul>\n<div class=\"plots\">{plots}</div>\n")
 }

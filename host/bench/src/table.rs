@@ -33,7 +33,7 @@ pub fn table(report: &Report) -> String {
         out.push_str(&format!("\n{}: {}\n", workload.name, workload.about));
         out.push_str(&aligned(&rows(&workload.phases)));
         for phase in &workload.phases {
-            for note in notes(phase) {
+            for note in notes(&workload.phases, phase) {
                 out.push_str(&format!("  {note}\n"));
             }
         }
@@ -78,7 +78,7 @@ fn row(label: &str, lane: &LaneReport) -> Vec<String> {
 }
 
 /// What a table has no room for, one line each.
-pub(crate) fn notes(phase: &PhaseReport) -> Vec<String> {
+pub(crate) fn notes(phases: &[PhaseReport], phase: &PhaseReport) -> Vec<String> {
     let mut notes = Vec::new();
     for lane in &phase.lanes {
         let mut facts = vec![format!(
@@ -89,7 +89,7 @@ pub(crate) fn notes(phase: &PhaseReport) -> Vec<String> {
         facts.extend(lane.all_first_ms.map(|ms| format!("all had a first token after {} ms", number(ms))));
         facts.push(format!("good {:.0} %, {} a second", lane.good_share * 100.0, number(lane.good_per_s)));
         facts.extend(lane.errors.iter().map(|(kind, count)| format!("{count} × {kind}")));
-        notes.push(format!("{}, {}: {}", phase.name, lane.name, facts.join("; ")));
+        notes.push(format!("{}: {}", label(phases, phase, lane), facts.join("; ")));
         notes.extend(lane.first_error.iter().map(|error| format!("first error: {error}")));
     }
     notes.extend(phase.resident_peak_mib.map(|mib| format!("resident memory: at most {} MiB", number(mib))));
