@@ -1,5 +1,6 @@
 //! Byte-level BPE: words, then bytes, then the file's merges.
 
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::gguf::{Fault, Gguf, GgufError};
@@ -24,8 +25,15 @@ pub(super) struct Bpe {
     bytes: [Option<u32>; 256],
     /// Stands for a byte without a token, in vocabularies that have one for it.
     unknown: Option<u32>,
-    /// Whole words by their bytes, where the model takes them whole.
-    words: FxHashMap<Box<[u8]>, u32>,
+    /// For each token, whether a word that is spelt like it becomes it: most words of most texts, which so need no merging.
+    whole: Box<[bool]>,
+}
+
+/// Buffers that are reused from word to word.
+#[derive(Default)]
+struct Scratch {
+    merger: Merger,
+    spelling: String,
 }
 
 impl Bpe {
@@ -39,34 +47,44 @@ impl Bpe {
             let id = vocab.id(byte_map::to_char(byte).encode_utf8(&mut [0; 4]));
             bytes[usize::from(byte)] = id.filter(|&id| is_text(vocab, id));
         }
-        let mut words = FxHashMap::default();
-        if splitter.whole_words {
-            words.extend(vocab.of_kind(TokenKind::Normal).map(|id| (Box::from(vocab.piece(id)), id)));
-        }
         // Some files name a control token as the unknown one, which text must never become.
         let unknown = vocab.special.unknown.filter(|&id| vocab.kind(id) != Some(TokenKind::Control));
-        Ok(Self { splitter, merges, bytes, unknown, words })
+        let mut bpe = Self { splitter, merges, bytes, unknown, whole: Box::default() };
+        bpe.whole = bpe.find_whole(vocab);
+        Ok(bpe)
+    }
+
+    /// Every token that a model takes whole, or that merging its bytes ends in.
+    fn find_whole(&self, vocab: &Vocab) -> Box<[bool]> {
+        let is_whole = |merger: &mut Merger, id: u32| match vocab.kind(id) {
+            Some(TokenKind::Normal) if self.splitter.whole_words => true,
+            Some(TokenKind::Normal | TokenKind::UserDefined) => {
+                self.merge(vocab.piece(id), merger);
+                let mut symbols = merger.symbols();
+                symbols.next().is_some_and(|only| only.token == id) && symbols.next().is_none()
+            }
+            _ => false,
+        };
+        (0..vocab.len() as u32).into_par_iter().map_init(Merger::default, is_whole).collect()
     }
 
     pub(super) fn add_bos(&self) -> bool {
         self.splitter.add_bos
     }
 
-    pub(super) fn encode(&self, text: &str, out: &mut dyn Sink) {
-        let mut merger = Merger::default();
-        self.splitter.split(text, &mut |word| self.encode_word(word, &mut merger, out));
+    pub(super) fn encode(&self, vocab: &Vocab, text: &str, out: &mut dyn Sink) {
+        let mut scratch = Scratch::default();
+        self.splitter.split(text, &mut |word| self.encode_word(vocab, word, &mut scratch, out));
     }
 
-    fn encode_word(&self, word: &str, merger: &mut Merger, out: &mut dyn Sink) {
-        if let Some(&id) = self.words.get(word.as_bytes()) {
+    fn encode_word(&self, vocab: &Vocab, word: &str, scratch: &mut Scratch, out: &mut dyn Sink) {
+        scratch.spelling.clear();
+        scratch.spelling.extend(word.bytes().map(byte_map::to_char));
+        if let Some(id) = vocab.id(&scratch.spelling).filter(|&id| self.whole[id as usize]) {
             return out.token(id, word.len());
         }
-        merger.clear();
-        for byte in word.bytes() {
-            merger.push(1, self.bytes[usize::from(byte)].or(self.unknown).unwrap_or(NO_TOKEN));
-        }
-        merger.run(&|a, b| self.merges.get(&(a.token, b.token)).copied());
-        for symbol in merger.symbols() {
+        self.merge(word.as_bytes(), &mut scratch.merger);
+        for symbol in scratch.merger.symbols() {
             match symbol.token {
                 // Vocabularies lack bytes that no text has, and some a control character: it is left out, as by the
                 // tokenizer that the model was trained with.
@@ -74,6 +92,15 @@ impl Bpe {
                 token => out.token(token, symbol.len as usize),
             }
         }
+    }
+
+    /// Leaves in `merger` what the bytes of a word become.
+    fn merge(&self, word: &[u8], merger: &mut Merger) {
+        merger.clear();
+        for &byte in word {
+            merger.push(1, self.bytes[usize::from(byte)].or(self.unknown).unwrap_or(NO_TOKEN));
+        }
+        merger.run(&|a, b| self.merges.get(&(a.token, b.token)).copied());
     }
 }
 

@@ -266,7 +266,7 @@ impl Tokenizer {
     fn encode_plain(&self, text: &str, out: &mut dyn Sink) -> Result<(), TokenizeError> {
         match &self.encoder {
             Encoder::Bpe(bpe) => {
-                bpe.encode(text, out);
+                bpe.encode(&self.vocab, text, out);
                 Ok(())
             }
             // Each stretch follows a control or user-defined token, or nothing: that is where the prefix goes.
