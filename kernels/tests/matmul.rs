@@ -63,6 +63,37 @@ fn every_instruction_set_agrees_on_every_type_and_size() {
     }
 }
 
+/// Every number of tokens to 67 and so every cut into register tiles, rows and columns that fill them and that do not.
+/// Each prefix is held to the whole, bit for bit, and the whole to the reference.
+#[test]
+fn every_number_of_tokens() {
+    const MOST: usize = 67;
+    let mut random = Random(7);
+    let [fast @ .., reference] = &*cpus() else { unreachable!("the scalar one is always there") };
+    for ty in GgmlType::ALL {
+        // Two odd shapes; blocks in a row for the types that have blocks.
+        for (rows, cols) in [(1 + random.below(8), 1), (9 + random.below(60), 1 + random.below(4))] {
+            let cols = if w_is_float(ty) { 8 * cols - 1 } else { cols * ty.block_elems() };
+            let w = Matrix::pack(reference, ty, &weights(&mut random, ty, rows * cols), rows, cols).unwrap();
+            let x = random.floats(MOST * cols);
+            let (want, sizes) = (product(reference, &w, &x, MOST), magnitudes(&w, &x, MOST));
+            for cpu in fast {
+                let whole = product(cpu, &w, &x, MOST);
+                for (cell, (got, want)) in whole.iter().zip(&want).enumerate() {
+                    let close = (got - want).abs() <= 2e-6 * sizes[cell] + 1e-30;
+                    let (name, isa) = (ty.name(), cpu.isa().name());
+                    assert!(close, "{isa} {name} {rows}x{cols}, cell {cell}: {got} for {want}");
+                }
+                for tokens in 1..MOST {
+                    let part = product(cpu, &w, &x[..tokens * cols], tokens);
+                    let same = part.iter().zip(&whole).all(|(a, b)| a.to_bits() == b.to_bits());
+                    assert!(same, "{} {} {rows}x{cols}, {tokens} tokens", cpu.isa().name(), ty.name());
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn the_reference_is_within_the_activations_rounding() {
     let mut random = Random(2);

@@ -104,3 +104,61 @@ pub(crate) trait Kernels: Send + Sync {
         scalar::to_half(from, to);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Cpu;
+
+    /// Numbers of both signs over many powers of two, and some at the ends of what 16-bit floats hold.
+    fn numbers(len: usize) -> Vec<f32> {
+        let ends =
+            [0.0, -0.0, 65504.0, 65519.9, 65520.0, 1e9, 5.9e-8, 2.9e-8, 6.1e-5, 1.000_488_3, f32::INFINITY];
+        let number = |i: usize| match i % 13 {
+            12 => ends[i / 13 % ends.len()],
+            k => ((i * 2_654_435_761) as u32 as f32 / 2e9 - 1.0) * 2f32.powi(k as i32 * 3 - 24),
+        };
+        (0..len).map(number).collect()
+    }
+
+    /// Every length; a few of them under an interpreter.
+    fn lengths(all: Range<usize>) -> impl Iterator<Item = usize> {
+        all.step_by(if cfg!(miri) { 37 } else { 1 })
+    }
+
+    fn every() -> impl Iterator<Item = &'static dyn Kernels> {
+        Isa::ALL.into_iter().filter_map(|isa| Cpu::with_isa(1, isa)).map(|cpu| cpu.kernels())
+    }
+
+    #[test]
+    fn quantised_rows_are_the_references_to_the_bit() {
+        let quantized = |kernels: &dyn Kernels, x: &[f32]| {
+            let groups = x.len().div_ceil(32);
+            let (mut codes, mut metas) = (vec![99; groups * 32], vec![GroupMeta::default(); groups]);
+            kernels.quantize(x, &mut codes, &mut metas);
+            (codes, metas)
+        };
+        for kernels in every() {
+            for len in lengths(1..130) {
+                let x: Vec<f32> = numbers(3 * len).into_iter().filter(|x| x.is_finite()).take(len).collect();
+                for x in [x, vec![0.0; len], vec![-1e-40; len], vec![127.0; len]] {
+                    let same = quantized(kernels, &x) == quantized(&scalar::Scalar, &x);
+                    assert!(same, "{} {x:?}", kernels.isa().name());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn halves_are_the_references_to_the_bit() {
+        for kernels in every() {
+            for len in lengths(0..300) {
+                let x = numbers(len);
+                let (mut got, mut want) = (vec![7; len], vec![9; len]);
+                kernels.to_half(&x, &mut got);
+                scalar::to_half(&x, &mut want);
+                assert_eq!(got, want, "{}", kernels.isa().name());
+            }
+        }
+    }
+}

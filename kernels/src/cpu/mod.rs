@@ -153,7 +153,6 @@ fn kernels_for(isa: Isa) -> Option<&'static dyn Kernels> {
         Isa::Neon => Some(neon::Neon::ANY),
         #[cfg(target_arch = "aarch64")]
         Isa::NeonDot => neon::Neon::detect_dot().map(|found| found as &dyn Kernels),
-        #[allow(unreachable_patterns)] // each target lacks some
         _ => None,
     }
 }

@@ -139,9 +139,10 @@ fn the_loop_agrees_with_the_reference() {
         Cpu::build(1, &Plain::<1, true>),
         Cpu::build(1, &Plain::<2, true>),
     ];
-    // Under an interpreter one size has to do.
-    let sizes: &[(usize, usize)] = if cfg!(miri) { &[(3, 9)] } else { &[(1, 1), (3, 8), (7, 24), (13, 40)] };
-    for ty in GgmlType::ALL.into_iter().filter(|ty| ty.block_elems() > 1) {
+    // Under an interpreter one size has to do, and one type for each coding.
+    let sizes: &[(usize, usize)] = if cfg!(miri) { &[(1, 9)] } else { &[(1, 1), (3, 8), (7, 24), (13, 40)] };
+    let again = |ty| cfg!(miri) && matches!(ty, GgmlType::Q4K | GgmlType::Q5K);
+    for ty in GgmlType::ALL.into_iter().filter(|ty| ty.block_elems() > 1 && !again(*ty)) {
         for (tokens, rows) in sizes {
             let cols = ty.block_elems().max(64);
             // Without bit 6, no 16-bit float is infinite or not a number, and codes still have their sign.
