@@ -217,7 +217,7 @@ fn usage_comes_when_it_is_asked_for() {
             assert!(
                 chunks
                     .iter()
-                    .all(|chunk| chunk["choices"].as_array().is_some_and(|choices| choices.len() == 1))
+                    .all(|chunk| { chunk["choices"].as_array().is_some_and(|choices| choices.len() == 1) })
             );
         }
         let body = with(body, json!({"stream_options": {"include_usage": true}}));
@@ -277,6 +277,31 @@ fn a_choice_that_ends_early_cuts_no_other() {
         );
     }
     host.settle();
+}
+
+#[test]
+fn a_trace_tells_what_a_filter_did_to_the_answer() {
+    let host = recite(&Reciter::of(FERRY));
+    put_guest(&host.admin, "mask", &Guest::masking("at", "@"));
+    let edits = FERRY.matches("at").count();
+    let asking = host.api.with_header("x-jackfield-trace", "1");
+    let check = |trace: &str| {
+        let trace: Value = serde_json::from_str(trace).expect("JSON");
+        let [filter] = trace["policies"].as_array().expect("policies").as_slice() else { panic!("{trace}") };
+        assert_eq!(filter["kind"], "output-filter");
+        assert!(filter["did"].as_str().expect("text").starts_with(&format!("{edits} edits")), "{trace}");
+        assert!(filter["us"].is_u64());
+    };
+    for (path, body) in both(json!({})) {
+        let whole = asking.post(path, &body);
+        check(whole.header("x-jackfield-trace").expect("a trace"));
+        let body = with(body, json!({"stream": true}));
+        let stream = asking.post(path, &body).text();
+        let frames: Vec<&str> = stream.trim_end().split("\n\n").collect();
+        let [.., trace, "data: [DONE]"] = frames.as_slice() else { panic!("{stream}") };
+        check(trace.strip_prefix(": trace ").expect("a comment"));
+        assert!(!host.api.post(path, &body).text().contains(": trace"), "only for who asks");
+    }
 }
 
 /// A filter that ends the answer of the first window that it is shown, which is one with a match.

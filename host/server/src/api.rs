@@ -70,7 +70,7 @@ type Decode = fn(&[u8], &App) -> Result<Ask, ApiError>;
 async fn answer(app: Arc<App>, request: Request, decode: Decode) -> Response {
     let id = app.new_id("");
     let mut trace = Trace::default();
-    let wants_trace = request.headers().get(TRACE_HEADER).is_some_and(|value| value == "1");
+    let wants_trace = Trace::is_wanted(request.headers());
     let mut response =
         run(&app, request, decode, &id, &mut trace).await.unwrap_or_else(IntoResponse::into_response);
     let headers = response.headers_mut();
@@ -96,10 +96,12 @@ async fn run(
     let head = head(app, &ask, id);
     let (stream, include_usage, choices) = (ask.common.stream, ask.common.include_usage, ask.common.n);
     let unix_ms = i64::try_from(unix_time().as_millis()).unwrap_or(i64::MAX);
+    let wants_trace = Trace::is_wanted(&headers);
     let caller = Caller { tenant, id: format!("turn-{id}"), headers, unix_ms };
     let events = turn::begin(app, caller, ask, trace).await?.into_events();
     if stream {
-        let options = Options { include_usage, keep_alive: app.config.keep_alive() };
+        let trace = wants_trace.then(|| trace.clone());
+        let options = Options { include_usage, keep_alive: app.config.keep_alive(), trace };
         Ok(respond::streamed(head, choices, options, events))
     } else {
         respond::whole(&head, choices, events).await

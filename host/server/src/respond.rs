@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use crate::error::ApiError;
 use crate::openai::response::{Choice, Head, Usage};
 use crate::openai::sse;
-use crate::turn::Event;
+use crate::turn::{Event, Trace};
 
 /// The whole answer in one body. A turn that fails half way is an error, not half an answer.
 pub(crate) async fn whole(
@@ -53,10 +53,11 @@ pub(crate) fn streamed(
     options: Options,
     events: impl Stream<Item = Event> + Send + 'static,
 ) -> Response {
-    let Options { include_usage, keep_alive } = options;
+    let Options { include_usage, keep_alive, trace } = options;
     let opening = (0..choices).filter_map(|index| head.opening(index, include_usage));
     let waiting = opening.map(|chunk| sse::event(&chunk)).collect();
-    let writer = Writer { head, include_usage, keep_alive, events: Box::pin(events), waiting, ended: false };
+    let events = Box::pin(events);
+    let writer = Writer { head, include_usage, keep_alive, trace, events, waiting, ended: false };
     let frames = stream::unfold(writer, |mut writer| async move {
         writer.next().await.map(|bytes| (Ok::<_, std::convert::Infallible>(bytes), writer))
     });
@@ -73,18 +74,21 @@ pub(crate) fn streamed(
 }
 
 /// How a stream is written.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) struct Options {
     /// End with a chunk of usage.
     pub(crate) include_usage: bool,
     /// A pause of this length gets a comment.
     pub(crate) keep_alive: Duration,
+    /// Tell it at the end, when it is complete: headers have left long before.
+    pub(crate) trace: Option<Trace>,
 }
 
 struct Writer {
     head: Head,
     include_usage: bool,
     keep_alive: Duration,
+    trace: Option<Trace>,
     /// As a stream, it keeps the step that is under way when waiting for it is given up.
     events: Pin<Box<dyn Stream<Item = Event> + Send>>,
     waiting: VecDeque<Bytes>,
@@ -128,6 +132,8 @@ impl Writer {
         if self.include_usage {
             self.push(&self.head.usage(usage));
         }
+        let trace = self.trace.take().map(|trace| sse::comment(&format!("trace {}", trace.text())));
+        self.waiting.extend(trace);
         self.waiting.push_back(sse::DONE);
         self.ended = true;
     }
@@ -176,7 +182,7 @@ mod tests {
     }
 
     async fn frames(include_usage: bool, events: impl Stream<Item = Event> + Send + 'static) -> Vec<String> {
-        let options = Options { include_usage, keep_alive: Duration::from_secs(10) };
+        let options = Options { include_usage, keep_alive: Duration::from_secs(10), trace: None };
         let text = body(streamed(head(), 2, options, events)).await;
         assert!(text.ends_with("\n\n"));
         text.trim_end().split("\n\n").map(str::to_owned).collect()
@@ -204,6 +210,20 @@ mod tests {
         }
         assert_eq!(chunks[0]["choices"][0]["delta"]["role"], "assistant");
         assert_eq!(chunks.last().unwrap()["usage"], whole["usage"]);
+    }
+
+    #[tokio::test]
+    async fn a_trace_that_was_asked_for_is_the_last_thing_before_the_end() {
+        let mut trace = Trace::default();
+        trace.note("p@1", "router", "x\ny 城", 1);
+        let options =
+            Options { include_usage: true, keep_alive: Duration::from_secs(10), trace: Some(trace) };
+        let text = body(streamed(head(), 2, options, stream::iter(good()))).await;
+        let frames: Vec<&str> = text.trim_end().split("\n\n").collect();
+        let [.., usage, trace, "data: [DONE]"] = frames.as_slice() else { panic!("{text}") };
+        assert!(chunk(usage)["usage"].is_object());
+        let trace: Value = serde_json::from_str(trace.strip_prefix(": trace ").unwrap()).unwrap();
+        assert_eq!(trace["policies"][0]["did"], "x\ny 城");
     }
 
     #[tokio::test]

@@ -15,6 +15,11 @@ pub(crate) fn event(body: &Value) -> Bytes {
     Bytes::from(format!("data: {body}\n\n"))
 }
 
+/// A comment, of one line: no client sees an event.
+pub(crate) fn comment(text: &str) -> Bytes {
+    Bytes::from(format!(": {text}\n\n"))
+}
+
 /// The last event of a stream that failed after its 200 was sent. No `[DONE]` and no finish reason follow: what came
 /// before is not a complete answer.
 pub(crate) fn failure(error: &ApiError) -> Bytes {

@@ -27,7 +27,7 @@ use crate::app::App;
 use crate::error::ApiError;
 use answer::{Answer, Parts};
 use ask::{Ask, Caller};
-use filter::Filter;
+use filter::{Filter, Seat};
 use filter::batch::Review;
 use job::Needs;
 use prepare::{Prepared, Preparing};
@@ -61,7 +61,7 @@ pub(crate) async fn begin(
     let choices = ask.common.n;
     let (opened, ask, prepared) = prepare(app, caller, ask, opened, trace).await?;
     for filter in &filters {
-        trace.note(&filter.policy, Kind::OutputFilter.world(), "watches the answer", 0);
+        trace.watch(&filter.policy, filter.desk.tally());
     }
     let (source, prompt_tokens, deadline) = match prepared {
         Prepared::Answer(text) => {
@@ -158,7 +158,7 @@ fn filter(app: &Arc<App>, policy: &Arc<Policy>, tenant: &Arc<str>) -> Filter {
         sent_tail_bytes: interest.sent_tail_bytes.into(),
         probabilities: interest.token_probabilities,
         watches: Arc::clone(policy.watches()),
-        desk: app.desks.of(Arc::as_ptr(policy).addr(), tenant, || review(app, policy)),
+        desk: Seat::at(app.desks.of(Arc::as_ptr(policy).addr(), tenant, || review(app, policy))),
     }
 }
 

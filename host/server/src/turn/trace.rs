@@ -1,9 +1,13 @@
 //! What policies did to a turn: for the log, and for the client that asks.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
-use axum::http::HeaderValue;
+use axum::http::{HeaderMap, HeaderValue};
+use jackfield_policy::Kind;
 use serde_json::{Value, json};
+
+use super::filter::Tally;
 
 /// The request header that asks for the trace, and the response header that carries it.
 pub(crate) const TRACE_HEADER: &str = "x-jackfield-trace";
@@ -15,6 +19,8 @@ const MOST_HEADER_BYTES: usize = 6 << 10;
 pub(crate) struct Trace {
     pub(crate) generation: u64,
     steps: Vec<Step>,
+    /// What the output filters have done so far, by `name@version`; they go on after the others.
+    filters: Vec<(String, Arc<Tally>)>,
 }
 
 #[derive(Debug, Clone)]
@@ -26,6 +32,11 @@ struct Step {
 }
 
 impl Trace {
+    /// Whether a request asks for it.
+    pub(crate) fn is_wanted(headers: &HeaderMap) -> bool {
+        headers.get(TRACE_HEADER).is_some_and(|value| value == "1")
+    }
+
     /// Notes a call: `policy` is `name@version`.
     pub(crate) fn note(&mut self, policy: &str, kind: &str, did: impl Into<String>, micros: u32) {
         let step = Step { policy: policy.to_owned(), kind: kind.to_owned(), did: did.into(), micros };
@@ -33,18 +44,37 @@ impl Trace {
         self.steps.push(step);
     }
 
-    fn body(&self, steps: usize) -> Value {
-        let shown = self.steps.iter().take(steps).map(
-            |step| json!({"policy": step.policy, "kind": step.kind, "did": step.did, "us": step.micros}),
-        );
-        json!({"generation": self.generation, "policies": shown.collect::<Vec<_>>()})
+    /// Follows an output filter, `name@version`, by what it counts.
+    pub(crate) fn watch(&mut self, policy: &str, tally: &Arc<Tally>) {
+        self.filters.push((policy.to_owned(), Arc::clone(tally)));
     }
 
-    /// As JSON in ASCII; steps at the end are left out when it would be too long.
+    fn entries(&self) -> usize {
+        self.steps.len() + self.filters.len()
+    }
+
+    fn body(&self, entries: usize) -> Value {
+        let entry = |policy: &str, kind: &str, did: &str, micros: u32| json!({"policy": policy, "kind": kind, "did": did, "us": micros});
+        let steps = self.steps.iter().map(|step| entry(&step.policy, &step.kind, &step.did, step.micros));
+        let filters = self
+            .filters
+            .iter()
+            .map(|(policy, tally)| entry(policy, Kind::OutputFilter.world(), &tally.did(), tally.micros()));
+        let shown: Vec<Value> = steps.chain(filters).take(entries).collect();
+        json!({"generation": self.generation, "policies": shown})
+    }
+
+    /// As JSON in ASCII, whole: for a place without a limit.
+    pub(crate) fn text(&self) -> String {
+        ascii(&self.body(self.entries()).to_string())
+    }
+
+    /// As JSON in ASCII; entries at the end are left out when it would be too long.
     pub(crate) fn header(&self) -> Option<HeaderValue> {
-        let fits =
-            |steps| Some(ascii(&self.body(steps).to_string())).filter(|text| text.len() <= MOST_HEADER_BYTES);
-        let text = (0..=self.steps.len()).rev().find_map(fits)?;
+        let fits = |entries| {
+            Some(ascii(&self.body(entries).to_string())).filter(|text| text.len() <= MOST_HEADER_BYTES)
+        };
+        let text = (0..=self.entries()).rev().find_map(fits)?;
         HeaderValue::from_str(&text).ok()
     }
 }

@@ -28,7 +28,16 @@ pub(crate) enum ReviewError {
     Lost,
 }
 
-type Outcome = Result<Option<Verdict>, Fault>;
+/// What came of one window.
+#[derive(Debug)]
+pub(crate) struct Reviewed {
+    /// None lets it pass whole. Its `window` is 0.
+    pub(crate) verdict: Option<Verdict>,
+    /// Its share of what the call took.
+    pub(crate) micros: u32,
+}
+
+type Outcome = Result<Reviewed, Fault>;
 
 struct Ask {
     window: Window,
@@ -48,8 +57,8 @@ impl Desk {
         Arc::new(Desk { asks })
     }
 
-    /// What the policy says of a window; none lets it pass whole. The verdict's `window` is 0.
-    pub(crate) async fn review(&self, window: Window) -> Result<Option<Verdict>, ReviewError> {
+    /// What the policy says of a window.
+    pub(crate) async fn review(&self, window: Window) -> Result<Reviewed, ReviewError> {
         let (reply, answer) = oneshot::channel();
         self.asks.send(Ask { window, reply }).await.map_err(|_| ReviewError::Lost)?;
         answer.await.map_err(|_| ReviewError::Lost)?.map_err(ReviewError::Fault)
@@ -86,7 +95,7 @@ fn decide(review: &Review, windows: &[Window]) -> Vec<Outcome> {
         return Vec::new();
     }
     match review(windows) {
-        Ok(called) => deal(called.answer, windows.len()),
+        Ok(called) => deal(called, windows.len()),
         Err(fault) if windows.len() == 1 => vec![Err(fault)],
         Err(_) => {
             let (left, right) = windows.split_at(windows.len() / 2);
@@ -97,12 +106,13 @@ fn decide(review: &Review, windows: &[Window]) -> Vec<Outcome> {
     }
 }
 
-fn deal(verdicts: Vec<Verdict>, windows: usize) -> Vec<Outcome> {
-    let mut outcomes: Vec<Outcome> = (0..windows).map(|_| Ok(None)).collect();
-    for mut verdict in verdicts {
+fn deal(called: Called<Vec<Verdict>>, windows: usize) -> Vec<Outcome> {
+    let micros = called.micros.div_ceil(windows.max(1) as u32);
+    let mut outcomes: Vec<Outcome> = (0..windows).map(|_| Ok(Reviewed { verdict: None, micros })).collect();
+    for mut verdict in called.answer {
         if let Some(outcome) = outcomes.get_mut(verdict.window as usize) {
             verdict.window = 0;
-            *outcome = Ok(Some(verdict));
+            *outcome = Ok(Reviewed { verdict: Some(verdict), micros });
         }
     }
     outcomes
@@ -163,6 +173,16 @@ mod tests {
     }
 
     #[test]
+    fn windows_share_what_their_call_took() {
+        let review: Review = Arc::new(|_: &[Window]| Ok(Called { answer: Vec::new(), micros: 10 }));
+        let micros = |windows: usize| -> Vec<u32> {
+            let outcomes = decide(&review, &vec![window("x"); windows]);
+            outcomes.into_iter().map(|outcome| outcome.unwrap().micros).collect()
+        };
+        assert_eq!((micros(1), micros(3)), (vec![10], vec![4; 3]));
+    }
+
+    #[test]
     fn only_the_window_that_breaks_the_policy_suffers() {
         let calls = Arc::new(AtomicUsize::new(0));
         let review = touchy(Arc::clone(&calls));
@@ -180,7 +200,7 @@ mod tests {
         let desk = Desk::open(touchy(Arc::clone(&calls)));
         let asks = (0..32).map(|i| desk.review(window(if i % 2 == 0 { "stop" } else { "pass" })));
         for (index, outcome) in futures::future::join_all(asks).await.into_iter().enumerate() {
-            assert_eq!(outcome.unwrap().is_some(), index % 2 == 0);
+            assert_eq!(outcome.unwrap().verdict.is_some(), index % 2 == 0);
         }
         assert!(calls.load(Ordering::Relaxed) < 32);
     }

@@ -5,6 +5,7 @@
 
 pub(crate) mod batch;
 mod ledger;
+mod seat;
 mod segments;
 mod stage;
 
@@ -13,9 +14,9 @@ use std::sync::Arc;
 use jackfield_policy::watch::Watches;
 
 pub(crate) use ledger::{Shown, Token};
+pub(crate) use seat::{Seat, Tally};
 pub(crate) use stage::FilterFault;
 
-use batch::Desk;
 use ledger::Ledger;
 use segments::Segments;
 use stage::Stage;
@@ -33,7 +34,7 @@ pub(crate) struct Filter {
     /// Without any, every window is reviewed.
     pub(crate) watches: Arc<Watches>,
     /// Where windows are reviewed.
-    pub(crate) desk: Arc<Desk>,
+    pub(crate) desk: Seat,
 }
 
 /// What may be sent now.

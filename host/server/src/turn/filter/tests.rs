@@ -24,7 +24,7 @@ fn filter(watches: Arc<Watches>, closed: bool, review: Review) -> Arc<Filter> {
         sent_tail_bytes: 8,
         probabilities: false,
         watches,
-        desk: Desk::open(review),
+        desk: Seat::at(Desk::open(review)),
     })
 }
 
