@@ -113,7 +113,7 @@ impl<T: Plain> DerefMut for Aligned<T> {
 /// every step.
 fn large(bytes: usize) -> Option<MmapMut> {
     let pages = MmapMut::map_anon(bytes).ok()?;
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(miri)))]
     let _ = pages.advise(memmap2::Advice::HugePage); // a wish; without it everything works
     Some(pages)
 }

@@ -13,6 +13,7 @@ pub(crate) struct Keys<'a> {
     /// One `(K, V)` pair for each block: K is `[dim, pitch]`, V is `[position, dim]`, 16-bit floats.
     pub(crate) blocks: &'a [(&'a [u16], &'a [u16])],
     /// The blocks of the call that follows, as far as they are known: worth asking memory for.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // where there is no way to ask
     pub(crate) next: &'a [(&'a [u16], &'a [u16])],
     /// Positions from one dimension of K to the next: positions of a block, rounded up to eight.
     pub(crate) pitch: usize,

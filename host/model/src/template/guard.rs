@@ -10,6 +10,8 @@
 //! it, but a template that looks for `</think>` no longer finds it. It is the yardstick: only when the light
 //! marking gives the same control tokens as the strict one is it used.
 
+use std::collections::BTreeSet;
+
 use aho_corasick::{AhoCorasick, MatchKind};
 
 /// How much is marked.
@@ -44,7 +46,9 @@ pub(super) struct Guard {
     backwards: Vec<String>,
     /// All of them, to look for a text inside.
     joined: String,
+    /// What tokens begin with, and what they end in: most texts have neither at their edges, and need no further look.
     firsts: Vec<char>,
+    lasts: Vec<char>,
     longest: usize,
 }
 
@@ -56,13 +60,12 @@ impl Guard {
             builder.match_kind(MatchKind::Standard).ascii_case_insensitive(true).build(controls).ok()?;
         let mut forwards: Vec<String> = controls.iter().map(|text| text.to_ascii_lowercase()).collect();
         let mut backwards: Vec<String> = forwards.iter().map(|text| text.chars().rev().collect()).collect();
-        let mut firsts: Vec<char> = forwards.iter().filter_map(|text| text.chars().next()).collect();
+        let firsts = set(forwards.iter().filter_map(|text| text.chars().next()));
+        let lasts = set(forwards.iter().filter_map(|text| text.chars().next_back()));
         forwards.sort_unstable();
         backwards.sort_unstable();
-        firsts.sort_unstable();
-        firsts.dedup();
         let longest = forwards.iter().map(String::len).max().unwrap_or(0);
-        Some(Self { finder, joined: forwards.join("\0"), forwards, backwards, firsts, longest })
+        Some(Self { finder, joined: forwards.join("\0"), forwards, backwards, firsts, lasts, longest })
     }
 
     /// The text with its marks.
@@ -93,8 +96,12 @@ impl Guard {
 
     /// Behind each character that could begin one.
     fn beginnings(&self, text: &str, at: &mut Vec<usize>) {
-        let begins = |c: char| self.firsts.binary_search(&c.to_ascii_lowercase()).is_ok();
-        at.extend(text.char_indices().filter(|&(_, c)| begins(c)).map(|(i, c)| i + c.len_utf8()));
+        at.extend(self.starts(text).map(|(i, c)| i + c.len_utf8()));
+    }
+
+    /// The characters that could begin a token, and their places.
+    fn starts<'a>(&'a self, text: &'a str) -> impl Iterator<Item = (usize, char)> + 'a {
+        text.char_indices().filter(|(_, c)| self.firsts.binary_search(&c.to_ascii_lowercase()).is_ok())
     }
 
     /// Where a neighbour could complete a token; the same when the template trims the text.
@@ -116,18 +123,18 @@ impl Guard {
     /// Behind the first character of each beginning of a token that ends the text at `end`.
     fn open_end(&self, text: &str, end: usize, at: &mut Vec<usize>) {
         let window = floor(text, end.saturating_sub(self.longest));
-        let tail = text[window..end].to_ascii_lowercase();
-        let starts = tail.char_indices().filter(|&(i, _)| has_prefix(&self.forwards, &tail[i..]));
-        at.extend(starts.map(|(i, c)| window + i + c.len_utf8()));
+        let tail = &text[window..end];
+        let begins = |&(i, _): &(usize, char)| has_prefix(&self.forwards, &tail[i..].to_ascii_lowercase());
+        at.extend(self.starts(tail).filter(begins).map(|(i, c)| window + i + c.len_utf8()));
     }
 
     /// Whether the text starts with the end of a token.
     fn closes(&self, text: &str) -> bool {
-        let head = text[..floor(text, self.longest)].to_ascii_lowercase();
-        let mut reversed = String::new();
-        head.char_indices().any(|(i, c)| {
-            reversed = head[..i + c.len_utf8()].chars().rev().collect();
-            has_prefix(&self.backwards, &reversed)
+        let head = &text[..floor(text, self.longest)];
+        let ends = |c: char| self.lasts.binary_search(&c.to_ascii_lowercase()).is_ok();
+        head.char_indices().filter(|&(_, c)| ends(c)).any(|(i, c)| {
+            let backwards = head[..i + c.len_utf8()].chars().rev();
+            has_prefix(&self.backwards, &backwards.map(|c| c.to_ascii_lowercase()).collect::<String>())
         })
     }
 
@@ -138,6 +145,11 @@ impl Guard {
         }
         self.joined.contains(&text.to_ascii_lowercase())
     }
+}
+
+/// In order, each once.
+fn set(chars: impl Iterator<Item = char>) -> Vec<char> {
+    chars.collect::<BTreeSet<char>>().into_iter().collect()
 }
 
 /// Whether a sorted list has a string that begins with `prefix`.
