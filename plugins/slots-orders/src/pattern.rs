@@ -3,7 +3,7 @@
 
 use crate::text::{Text, fold};
 
-/// A compiled pattern of at most 64 places.
+/// A compiled pattern of at most 63 places: where a match may stand is then one word of bits.
 #[derive(Debug, Clone)]
 pub struct Pattern {
     places: Vec<Place>,
@@ -16,7 +16,7 @@ struct Place {
     optional: bool,
 }
 
-const MAX_PLACES: usize = 64;
+const MAX_PLACES: usize = 63;
 
 impl Pattern {
     /// Compiles a pattern: literals, `[A-Z0-9]`, `\d`, and after each `?`, `{n}` or `{m,n}`.
@@ -55,7 +55,7 @@ impl Pattern {
 
     /// End of the longest match that starts at `at`. A hyphen of the pattern also stands for one space.
     pub fn end_at(&self, text: &Text<'_>, at: usize) -> Option<usize> {
-        let accept = 1u128 << self.places.len();
+        let accept = 1 << self.places.len();
         let mut states = self.closure(1);
         let mut best = None;
         let mut here = at;
@@ -64,12 +64,8 @@ impl Pattern {
                 best = Some(here);
             }
             let Some(c) = text.get(here) else { break };
-            let mut next = 0u128;
-            for (index, place) in self.places.iter().enumerate() {
-                if states & (1 << index) != 0 && place.takes(c) {
-                    next |= 1 << (index + 1);
-                }
-            }
+            let taken = bits(states & !accept).filter(|&index| self.places[index].takes(c));
+            let next = taken.fold(0, |next, index| next | 1 << (index + 1));
             if next == 0 {
                 break;
             }
@@ -80,14 +76,29 @@ impl Pattern {
     }
 
     /// Adds the places that can be reached by leaving optional ones out.
-    fn closure(&self, mut states: u128) -> u128 {
-        for (index, place) in self.places.iter().enumerate() {
-            if place.optional && states & (1 << index) != 0 {
-                states |= 1 << (index + 1);
+    fn closure(&self, states: u64) -> u64 {
+        let (mut all, mut left) = (states, states);
+        while left != 0 {
+            let index = left.trailing_zeros() as usize;
+            left &= left - 1;
+            if self.places.get(index).is_some_and(|place| place.optional) {
+                all |= 1 << (index + 1);
+                left |= 1 << (index + 1);
             }
         }
-        states
+        all
     }
+}
+
+/// The numbers of the bits that are set.
+fn bits(mut of: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let bit = of.trailing_zeros() as usize;
+        (of != 0).then(|| {
+            of &= of - 1;
+            bit
+        })
+    })
 }
 
 impl Place {

@@ -98,11 +98,13 @@ impl Toolchain {
         command
     }
 
+    /// Flags as cargo's encoded variable wants them. Vectors, since searching texts is what policies do most, and every
+    /// runtime has them.
     fn rustflags(&self) -> String {
-        match &self.linker.wasm_ld {
-            Some(wasm_ld) => format!("-Clink-arg=--wasm-ld-path={}", wasm_ld.display()),
-            None => String::new(),
-        }
+        let vectors = "-Ctarget-feature=+simd128".to_owned();
+        let linker =
+            self.linker.wasm_ld.as_ref().map(|ld| format!("-Clink-arg=--wasm-ld-path={}", ld.display()));
+        [vectors].into_iter().chain(linker).collect::<Vec<_>>().join("\x1f")
     }
 
     /// Whether the package belongs to a workspace of which it is not the root.
