@@ -1,6 +1,11 @@
 //! The scheduler's limits, checked once.
 
+use std::num::NonZero;
+
 use thiserror::Error;
+
+/// For how many milliseconds a request that came while another was there is taken to be one of several.
+pub const LINGER_MS: u64 = 5000;
 
 /// Sizes and limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,6 +17,12 @@ pub struct Config {
     /// Tokens computed in one step, prefill and decode together. More than `max_running`, so that prefill moves even
     /// when everything else decodes.
     pub max_step_tokens: usize,
+    /// The same for prefill alone while another request is there, or was within [`LINGER_MS`]: who comes next waits for
+    /// the step that runs. A smaller step costs some throughput, so it is for company only.
+    pub busy_prefill_tokens: usize,
+    /// Attention to this many positions takes as long as all else that a token takes. So deep in a long prompt a step has
+    /// fewer tokens, and about the same length. `None` takes attention to be free.
+    pub positions_per_token: Option<NonZero<usize>>,
     /// Sequences (choices, not requests) that hold blocks at once.
     pub max_running: usize,
     /// Requests that wait for their first step.
@@ -55,6 +66,7 @@ impl Config {
         let sizes = [
             ("block_size", self.block_size),
             ("blocks", self.blocks),
+            ("busy_prefill_tokens", self.busy_prefill_tokens),
             ("max_running", self.max_running),
             ("max_waiting", self.max_waiting),
         ];
@@ -91,6 +103,8 @@ impl Default for Config {
             block_size: 16,
             blocks: 1024,
             max_step_tokens: 512,
+            busy_prefill_tokens: 512,
+            positions_per_token: None,
             max_running: 64,
             max_waiting: 256,
             max_context: 8192,
@@ -116,6 +130,7 @@ mod tests {
         check(|_| (), Ok(()));
         check(|c| c.block_size = 0, Err("block_size must be at least 1"));
         check(|c| c.blocks = 0, Err("blocks must be at least 1"));
+        check(|c| c.busy_prefill_tokens = 0, Err("busy_prefill_tokens must be at least 1"));
         check(|c| c.max_running = 0, Err("max_running must be at least 1"));
         check(|c| c.max_waiting = 0, Err("max_waiting must be at least 1"));
         check(|c| c.max_context = 1, Err("max_context must be at least 2"));

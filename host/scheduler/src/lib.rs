@@ -59,7 +59,7 @@ mod request;
 mod scheduler;
 mod sequence;
 
-pub use config::{Config, ConfigError};
+pub use config::{Config, ConfigError, LINGER_MS};
 pub use event::{Event, FinishReason, Sampled, Stats, Usage};
 pub use plan::{CopyBlock, Plan, Work};
 pub use request::{AddError, BlockId, Millis, Request, RequestId, SequenceId};

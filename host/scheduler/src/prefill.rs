@@ -13,36 +13,106 @@ pub(crate) struct Share {
     pub(crate) tokens: usize,
 }
 
+/// Of a step's prefill, this part is for the first in rank, whoever else is there.
+const PART_OF_THE_FIRST: usize = 8;
+
+/// What is left of a step for prefill.
+#[derive(Debug, Clone, Copy)]
+struct Left {
+    rows: usize,
+    /// Where attention counts: positions that may be attended to, a token itself counted as [`per_token`](Self::per_token).
+    work: u64,
+    per_token: u64,
+}
+
+impl Left {
+    /// How many tokens from position `start` fit, at most `most`.
+    fn fits(&self, start: usize, most: usize) -> usize {
+        let most = most.min(self.rows);
+        if self.per_token == 0 {
+            return most;
+        }
+        let (mut fits, mut over) = (0, most + 1);
+        while over - fits > 1 {
+            let middle = fits + (over - fits) / 2;
+            if self.cost(start, middle) <= self.work { fits = middle } else { over = middle }
+        }
+        fits
+    }
+
+    fn take(&mut self, start: usize, tokens: usize) {
+        self.rows = self.rows.saturating_sub(tokens);
+        self.work = self.work.saturating_sub(self.cost(start, tokens));
+    }
+
+    fn cost(&self, start: usize, tokens: usize) -> u64 {
+        let (start, tokens) = (start as u64, tokens as u64);
+        tokens.saturating_mul(self.per_token + start + tokens / 2)
+    }
+
+    fn part_of_the_first(self) -> Left {
+        let part = PART_OF_THE_FIRST as u64;
+        Left { rows: self.rows.div_ceil(PART_OF_THE_FIRST), work: self.work.div_ceil(part), ..self }
+    }
+}
+
 impl Scheduler {
-    /// Splits `budget` tokens over the sequences with more than one token to compute.
+    /// Splits what `rows` of a step leave for prefill over the sequences with more than one token to compute.
     ///
-    /// Half is for the first in rank, so that everyone's turn comes and a long prompt takes at most twice its time. The
-    /// other half goes to the most urgent and then the shortest of the rest, so that a short prompt never waits for a
-    /// long one. What is over goes to the first again.
-    pub(crate) fn share_prefill(&mut self, budget: usize) -> Vec<Share> {
+    /// The first in rank has an eighth for sure, and one token at least, so that everyone's turn comes and a long prompt
+    /// takes at most eight times its time. All else goes to the most urgent and then the shortest, so that a short prompt
+    /// hardly waits for a long one.
+    pub(crate) fn share_prefill(&mut self, rows: usize) -> Vec<Share> {
         let ranked = self.prefilling();
-        let Some((first, rest)) = ranked.split_first() else { return Vec::new() };
+        let Some(first) = ranked.first().copied() else { return Vec::new() };
+        let mut left = self.left_for_prefill(rows);
         let mut filling = HashSet::new();
-        let mut head = Share { key: *first, tokens: self.remaining(*first).min(budget.div_ceil(2)) };
+        let mut head = Share { key: first, tokens: 0 };
+        head.tokens = self.next_tokens(&head, &left.part_of_the_first()).max(1);
+        left.take(self.computed(first), head.tokens);
         self.note_filling(&head, &mut filling);
 
-        let mut left = budget - head.tokens;
         let mut shares = Vec::new();
-        for key in self.shortest_first(rest) {
-            let share = Share { key, tokens: self.remaining(key).min(left) };
-            if share.tokens == 0 {
-                break;
-            }
-            if self.comes_by_itself(key, &filling) {
+        for key in self.shortest_first(&ranked) {
+            if key == first {
+                self.lengthen(&mut head, &mut left);
+                self.note_filling(&head, &mut filling);
                 continue;
             }
-            left -= share.tokens;
+            let mut share = Share { key, tokens: 0 };
+            if self.next_tokens(&share, &left) == 0 || self.comes_by_itself(key, &filling) {
+                continue;
+            }
+            self.lengthen(&mut share, &mut left);
             self.note_filling(&share, &mut filling);
             shares.push(share);
         }
-        head.tokens += (self.remaining(*first) - head.tokens).min(left);
+        // What others left for a block to come by itself.
+        self.lengthen(&mut head, &mut left);
         shares.insert(0, head);
         shares
+    }
+
+    fn left_for_prefill(&self, rows: usize) -> Left {
+        let tokens = if self.has_company() { rows.min(self.config.busy_prefill_tokens) } else { rows };
+        let per_token = self.config.positions_per_token.map_or(0, |positions| positions.get() as u64);
+        Left { rows: tokens, work: (tokens as u64).saturating_mul(per_token), per_token }
+    }
+
+    /// How many more tokens of a sequence fit beyond its share.
+    fn next_tokens(&self, share: &Share, left: &Left) -> usize {
+        let Some(sequence) = self.sequences.get(&share.key) else { return 0 };
+        left.fits(sequence.computed + share.tokens, sequence.remaining() - share.tokens)
+    }
+
+    fn lengthen(&self, share: &mut Share, left: &mut Left) {
+        let more = self.next_tokens(share, left);
+        left.take(self.computed(share.key) + share.tokens, more);
+        share.tokens += more;
+    }
+
+    fn computed(&self, key: SequenceId) -> usize {
+        self.sequences.get(&key).map_or(0, |sequence| sequence.computed)
     }
 
     /// Counts tokens that came from the cache. A request is told of those of its first pass over the prompt only.

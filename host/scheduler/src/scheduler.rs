@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crate::blocks::Blocks;
-use crate::config::{Config, ConfigError};
+use crate::config::{Config, ConfigError, LINGER_MS};
 use crate::event::{Event, Stats, Usage};
 use crate::prefix::Chain;
 use crate::request::{AddError, Millis, Request, RequestId, SequenceId};
@@ -30,6 +30,8 @@ pub struct Scheduler {
     pub(crate) step: u64,
     next_sequence: u64,
     now: Millis,
+    /// Until when requests are taken to come beside each other.
+    company_until: Millis,
 }
 
 /// What has to be known of a plan until it is committed.
@@ -73,6 +75,7 @@ impl Scheduler {
             step: 0,
             next_sequence: 0,
             now: Millis(0),
+            company_until: Millis(0),
         })
     }
 
@@ -186,6 +189,14 @@ impl Scheduler {
     /// Takes note of the time; it never runs backwards here.
     pub(crate) fn advance(&mut self, now: Millis) {
         self.now = self.now.max(now);
+        if self.requests.len() > 1 {
+            self.company_until = self.now.plus(LINGER_MS);
+        }
+    }
+
+    /// Whether several requests are there, or were a moment ago.
+    pub(crate) fn has_company(&self) -> bool {
+        self.now < self.company_until
     }
 
     pub(crate) fn now(&self) -> Millis {

@@ -1,6 +1,7 @@
 //! Random load: whatever comes, every stream is what it would have been alone.
 
 use std::fmt::Write;
+use std::num::NonZero;
 
 use jackfield_scheduler::{AddError, Config, Millis, Request, RequestId, SequenceId};
 use proptest::collection::vec;
@@ -40,12 +41,16 @@ struct Asked {
 
 fn configs() -> impl Strategy<Value = Config> {
     let sizes = (1..6usize, 1..25usize, 1..7usize, 1..14usize);
-    (sizes, 1..8usize, 2..60usize, 0..40u64, any::<bool>()).prop_map(
-        |((block_size, blocks, max_running, more), max_waiting, max_context, ageing_ms, prefix_cache)| {
+    let prefill = (1..14usize, 0..20usize);
+    (sizes, prefill, 1..8usize, 2..60usize, 0..40u64, any::<bool>()).prop_map(
+        |(sizes, (busy_prefill_tokens, depth), max_waiting, max_context, ageing_ms, prefix_cache)| {
+            let (block_size, blocks, max_running, more) = sizes;
             Config {
                 block_size,
                 blocks,
                 max_step_tokens: max_running + more,
+                busy_prefill_tokens,
+                positions_per_token: NonZero::new(depth),
                 max_running,
                 max_waiting,
                 max_context,

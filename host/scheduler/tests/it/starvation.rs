@@ -60,7 +60,7 @@ proptest! {
     ) {
         let config = Config {
             block_size: 4, blocks, max_step_tokens: max_running + 3, max_running, max_waiting,
-            max_context: 32, ageing_ms, prefix_cache,
+            max_context: 32, ageing_ms, prefix_cache, ..Config::default()
         };
         let before = (max_waiting + max_running + 1) * LONGEST;
         let most = u64::from(priority) * ageing_ms + before as u64;
@@ -81,6 +81,7 @@ fn it_does_wait() {
         max_context: 32,
         ageing_ms: 50,
         prefix_cache: true,
+        ..Config::default()
     };
     let urgent = time_to_finish(&config, 0, 4, 4, 1000).unwrap();
     let low = time_to_finish(&config, 4, 4, 4, 1000).unwrap();

@@ -16,6 +16,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::num::NonZero;
 use std::str::FromStr;
 
 use expect_test::Expect;
@@ -55,6 +56,8 @@ impl Tracer {
             block_size: options.get("block", 4),
             blocks: options.get("blocks", 32),
             max_step_tokens: options.get("step", 16),
+            busy_prefill_tokens: options.get("busy", usize::MAX),
+            positions_per_token: NonZero::new(options.get("depth", 0)),
             max_running: options.get("running", 4),
             max_waiting: options.get("waiting", 8),
             max_context: options.get("context", 64),

@@ -60,10 +60,10 @@ fn the_context_ends_a_sequence() {
         expect![[r#"
             a is s0
             b is s1
+            step 2: s0 finished length after 2
+            step 2: r0 done prompt=10 completion=2 cached=0
             step 2: s1 finished length after 1
             step 2: r1 done prompt=11 completion=1 cached=0
-            step 3: s0 finished length after 2
-            step 3: r0 done prompt=10 completion=2 cached=0
         "#]],
     );
 }

@@ -1,6 +1,7 @@
 //! A scheduler with everything around it faked and watched.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZero;
 
 use jackfield_scheduler::{
     AddError, BlockId, Config, Event, FinishReason, Millis, Plan, Request, RequestId, Sampled, Scheduler,
@@ -118,6 +119,7 @@ impl World {
         let plan = self.scheduler.schedule(self.now);
         assert_eq!(plan.is_empty(), idle, "an empty plan and unfinished requests, or the reverse: {plan}");
         assert!(plan.tokens() <= self.config.max_step_tokens, "over the budget: {plan}");
+        self.check_work(&plan);
         let sampling: BTreeSet<_> = plan.sampling().collect();
         assert_eq!(sampling.len(), plan.sampling().count(), "somebody samples twice: {plan}");
         let mut decoding = self.decoding.iter();
@@ -130,6 +132,14 @@ impl World {
         self.decoding.retain(|id| !plan.preempted.contains(id));
         self.audit();
         plan
+    }
+
+    /// Chunks of prefill keep to the work of the step, attention counted. (A single token may be one that has to move.)
+    fn check_work(&self, plan: &Plan) {
+        let Some(depth) = self.config.positions_per_token.map(NonZero::get) else { return };
+        let cost = |work: &Work| (work.start..work.end()).map(|position| depth + position).sum::<usize>();
+        let work: usize = plan.work.iter().filter(|work| work.tokens.len() > 1).map(cost).sum();
+        assert!(work <= depth * self.config.max_step_tokens, "over the work of a step: {plan}");
     }
 
     /// Runs a plan on the arena: copies, then all writes, then all reads. Returns what each row samples.

@@ -55,18 +55,74 @@ fn a_short_prompt_passes_a_long_one_and_the_long_one_moves() {
             short is s1
             middle is s2
             step 2: 8 tokens
-              s0 8+4 [b0 b1 b2]
+              s0 8+1 [b0 b1 b2]
               s1 0+4 [b10] > s1
+              s2 0+3 [b11]
               = s1 token 806, s1 finished length after 1, r1 done prompt=4 completion=1 cached=0
             step 3: 8 tokens
-              s0 12+4 [b0 b1 b2 b3]
-              s2 0+4 [b11]
-            step 4: 8 tokens
-              s0 16+5 [b0 b1 b2 b3 b4 b5]
-              s2 4+3 [b11 b12] > s2
+              s0 9+4 [b0 b1 b2 b3]
+              s2 3+4 [b11 b12] > s2
               = s2 token 314, s2 finished length after 1, r2 done prompt=7 completion=1 cached=0
+            step 4: 8 tokens
+              s0 13+8 [b0 b1 b2 b3 b4 b5]
             step 7: s0 finished length after 1
             step 7: r0 done prompt=40 completion=1 cached=0
+        "#]],
+    );
+}
+
+#[test]
+fn steps_are_short_while_there_is_company_and_for_a_while_after() {
+    check(
+        "config step=16 busy=4 blocks=32
+         add long prompt=60 max=1
+         step
+         at 10
+         add short prompt=3 max=1
+         step x2
+         at 5009
+         step
+         at 5010
+         step",
+        expect![[r#"
+            long is s0
+            step 1: 16 tokens
+              s0 0+16 [b0 b1 b2 b3]
+            short is s1
+            step 2: 4 tokens
+              s0 16+1 [b0 b1 b2 b3 b4]
+              s1 0+3 [b15] > s1
+              = s1 token 534, s1 finished length after 1, r1 done prompt=3 completion=1 cached=0
+            step 3: 4 tokens
+              s0 17+4 [b0 b1 b2 b3 b4 b5]
+            step 4: 4 tokens
+              s0 21+4 [b0 b1 b2 b3 b4 b5 b6]
+            step 5: 16 tokens
+              s0 25+16 [b0 b1 b2 b3 b4 b5 b6 b7 b8 b9 b10]
+        "#]],
+    );
+}
+
+#[test]
+fn deep_in_a_prompt_a_step_has_fewer_tokens() {
+    check(
+        "config step=8 depth=8 blocks=32
+         add a prompt=40 max=1
+         step x6",
+        expect![[r#"
+            a is s0
+            step 1: 6 tokens
+              s0 0+6 [b0 b1]
+            step 2: 4 tokens
+              s0 6+4 [b0 b1 b2]
+            step 3: 3 tokens
+              s0 10+3 [b0 b1 b2 b3]
+            step 4: 2 tokens
+              s0 13+2 [b0 b1 b2 b3]
+            step 5: 2 tokens
+              s0 15+2 [b0 b1 b2 b3 b4]
+            step 6: 2 tokens
+              s0 17+2 [b0 b1 b2 b3 b4]
         "#]],
     );
 }
