@@ -43,6 +43,7 @@ struct EngineTable {
     kv_mib: Option<usize>,
     block_size: Option<usize>,
     max_step_tokens: Option<usize>,
+    busy_prefill_tokens: Option<usize>,
     max_running: Option<usize>,
     max_waiting: Option<usize>,
     max_context: Option<usize>,
@@ -152,8 +153,12 @@ impl Settings {
 
 /// What can be told to be wrong before the model is loaded.
 fn check_engine(engine: &EngineConfig) -> Result<(), ConfigError> {
-    let sizes =
-        [("kv_mib", engine.kv_bytes), ("block_size", engine.block_size), ("max_running", engine.max_running)];
+    let sizes = [
+        ("kv_mib", engine.kv_bytes),
+        ("block_size", engine.block_size),
+        ("busy_prefill_tokens", engine.busy_prefill_tokens),
+        ("max_running", engine.max_running),
+    ];
     if let Some((name, _)) = sizes.into_iter().find(|(_, size)| *size == 0) {
         return Err(ConfigError::NoEngine(name));
     }
@@ -194,6 +199,7 @@ impl EngineTable {
             block_size: self.block_size.unwrap_or(default.block_size),
             kv_bytes: self.kv_mib.map_or(default.kv_bytes, |mib| mib.saturating_mul(MIB)),
             max_step_tokens: self.max_step_tokens.unwrap_or(default.max_step_tokens),
+            busy_prefill_tokens: self.busy_prefill_tokens.unwrap_or(default.busy_prefill_tokens),
             max_running: self.max_running.unwrap_or(default.max_running),
             max_waiting: self.max_waiting.unwrap_or(default.max_waiting),
             ageing_ms: self.ageing_ms.unwrap_or(default.ageing_ms),
@@ -295,12 +301,12 @@ mod tests {
 
     #[test]
     fn a_size_of_the_engine_is_refused_under_the_name_it_was_given() {
-        for name in ["kv_mib", "block_size", "max_running"] {
+        for name in ["kv_mib", "block_size", "busy_prefill_tokens", "max_running"] {
             let error = refusal(&format!("[engine]\n{name} = 0"), &[]);
             assert!(error.contains(&format!("engine.{name} is 0")), "{error}");
         }
         let error = refusal("[engine]\nmax_running = 300", &[]);
-        assert!(error.contains("engine.max_step_tokens (256)"), "{error}");
+        assert!(error.contains("engine.max_step_tokens (128)"), "{error}");
         assert!(refusal("[engine]\nmax_context = 1", &[]).contains("engine.max_context is 1"));
         assert!(settings("[engine]\nmax_waiting = 0", &[]).is_ok(), "nobody waits; who runs, runs");
     }

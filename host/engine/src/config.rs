@@ -1,5 +1,7 @@
 //! What an operator may set of the engine, checked once.
 
+use std::num::NonZero;
+
 use jackfield_model::{Model, ModelConfig};
 use jackfield_scheduler as scheduler;
 
@@ -12,6 +14,9 @@ pub struct EngineConfig {
     pub kv_bytes: usize,
     /// Rows (tokens) in one step, prefill and decode together.
     pub max_step_tokens: usize,
+    /// Rows of prefill in one step while several requests are there: who comes next waits for the step that runs, and so
+    /// do those that write. Smaller steps cost some throughput.
+    pub busy_prefill_tokens: usize,
     /// Sequences that may hold blocks at once.
     pub max_running: usize,
     /// Requests that may wait beyond those that run; one more is refused as [`SubmitError::QueueFull`].
@@ -31,7 +36,8 @@ impl Default for EngineConfig {
         EngineConfig {
             block_size: 16,
             kv_bytes: 1 << 30,
-            max_step_tokens: 256,
+            max_step_tokens: 128,
+            busy_prefill_tokens: 32,
             max_running: 64,
             max_waiting: 256,
             ageing_ms: 2_000,
@@ -99,6 +105,8 @@ impl EngineConfig {
             block_size: self.block_size,
             blocks,
             max_step_tokens: self.max_step_tokens,
+            busy_prefill_tokens: self.busy_prefill_tokens,
+            positions_per_token: positions_per_token(&model.config),
             max_running: self.max_running,
             max_waiting: self.max_in_flight(),
             max_context: self.context(&model.config),
@@ -116,4 +124,13 @@ impl EngineConfig {
     pub(crate) fn context(&self, model: &ModelConfig) -> usize {
         self.max_context.unwrap_or(usize::MAX).min(model.context)
     }
+}
+
+/// Attention to how many positions takes about as long as the products of one token. A multiplication of attention, in
+/// floats, took twice as long as one of the quantised products on the processors that were measured.
+fn positions_per_token(model: &ModelConfig) -> Option<NonZero<usize>> {
+    let attention = model.heads * model.head_dim;
+    let projections = model.width * 2 * (attention + model.kv_heads * model.head_dim);
+    let products = projections + 3 * model.width * model.ffn;
+    NonZero::new(products / (2 * attention).max(1) / 2)
 }
