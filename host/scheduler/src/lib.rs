@@ -24,9 +24,10 @@
 //! - **Order.** A request of priority `p` ranks as if it had arrived `p * ageing_ms` later than it did. The rank never
 //!   changes, so whatever waits is overtaken only by requests that arrive within that time: nothing starves, and
 //!   nothing is sorted twice.
-//! - **Step.** Every decoding sequence gets its token first. The rest of the token budget goes to prefill: half to the
-//!   first in rank, so that a long prompt keeps moving, the other half to the shortest, so that a long prompt blocks
-//!   nobody.
+//! - **Step.** Every decoding sequence gets its token first. The rest of the budget goes to prefill: an eighth to the
+//!   first in rank, so that a long prompt keeps moving, all else to the most urgent and then the shortest, so that a long
+//!   prompt blocks nobody. The budget counts what attention costs, so that steps take about as long deep in a prompt as
+//!   at its beginning; and it is smaller while several requests are there, since who comes waits for the step that runs.
 //! - **Memory.** A sequence gets the blocks of all its known tokens when it is admitted, and one more at a time while
 //!   it decodes. When none is left the last in rank is preempted: its blocks go, its tokens stay, and it is computed
 //!   again later, mostly from the prefix cache.

@@ -100,7 +100,7 @@ const OWN_WORKSPACE: &str = "
 [workspace]
 
 [profile.release]
-opt-level = \"s\"
+opt-level = 3
 lto = true
 codegen-units = 1
 panic = \"abort\"
