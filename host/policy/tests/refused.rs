@@ -112,7 +112,7 @@ fn what_does_not_take_its_configuration() {
     let mut guest = Guest::new(World::Router);
     guest.schema(r#"{"type":"object","required":["rules"]}"#);
     let with = |guest: &Guest, config: Value| {
-        let mut upload = upload(&guest);
+        let mut upload = upload(guest);
         upload.config = config;
         Policy::prepare(&runtime(), upload)
     };
