@@ -195,12 +195,15 @@ pub(crate) fn engine_refusal(error: StartError) -> String {
 
 impl EngineTable {
     fn over(self, default: EngineConfig) -> EngineConfig {
+        let max_running = self.max_running.unwrap_or(default.max_running);
+        // Who raises one limit need not know of the other.
+        let enough = max_running.saturating_add(default.busy_prefill_tokens).max(default.max_step_tokens);
         EngineConfig {
             block_size: self.block_size.unwrap_or(default.block_size),
             kv_bytes: self.kv_mib.map_or(default.kv_bytes, |mib| mib.saturating_mul(MIB)),
-            max_step_tokens: self.max_step_tokens.unwrap_or(default.max_step_tokens),
+            max_step_tokens: self.max_step_tokens.unwrap_or(enough),
             busy_prefill_tokens: self.busy_prefill_tokens.unwrap_or(default.busy_prefill_tokens),
-            max_running: self.max_running.unwrap_or(default.max_running),
+            max_running,
             max_waiting: self.max_waiting.unwrap_or(default.max_waiting),
             ageing_ms: self.ageing_ms.unwrap_or(default.ageing_ms),
             prefix_cache: self.prefix_cache.unwrap_or(default.prefix_cache),
@@ -305,8 +308,10 @@ mod tests {
             let error = refusal(&format!("[engine]\n{name} = 0"), &[]);
             assert!(error.contains(&format!("engine.{name} is 0")), "{error}");
         }
-        let error = refusal("[engine]\nmax_running = 300", &[]);
+        let error = refusal("[engine]\nmax_running = 300\nmax_step_tokens = 128", &[]);
         assert!(error.contains("engine.max_step_tokens (128)"), "{error}");
+        let more = settings("[engine]\nmax_running = 300", &[]).expect("a step has room for all who run");
+        assert!(more.engine.max_step_tokens > 300);
         assert!(refusal("[engine]\nmax_context = 1", &[]).contains("engine.max_context is 1"));
         assert!(settings("[engine]\nmax_waiting = 0", &[]).is_ok(), "nobody waits; who runs, runs");
     }
