@@ -351,7 +351,8 @@ fn http_client() -> HttpClient<HttpsConnector<HttpConnector>, Full<Bytes>> {
         .https_or_http()
         .enable_http1()
         .wrap_connector(connector);
-    HttpClient::builder(TokioExecutor::new()).build(connector)
+    // A connection for each request: some servers close an idle one in the instant in which it would be used again.
+    HttpClient::builder(TokioExecutor::new()).pool_max_idle_per_host(0).build(connector)
 }
 
 /// The address without a slash at its end, and without the `/v1` that some clients want.
