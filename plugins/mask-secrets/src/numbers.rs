@@ -50,11 +50,10 @@ pub(crate) fn secrets(run: &Run, wanted: Wanted) -> Vec<Found> {
 const MOST_DIGITS: usize = 19;
 
 fn secret_at(run: &Run, from: usize, wanted: Wanted) -> Option<(Found, usize)> {
-    if from == 0
-        && wanted.international
-        && let Some(found) = international(run)
-    {
-        return Some(found);
+    if from == 0 && wanted.international {
+        if let Some(found) = international(run) {
+            return Some(found);
+        }
     }
     let groups = &run.groups[from..];
     let mut total = 0;
@@ -69,9 +68,8 @@ fn secret_at(run: &Run, from: usize, wanted: Wanted) -> Option<(Found, usize)> {
         let start = run.plus.filter(|_| from == 0).unwrap_or(groups[0].at.start);
         let end = groups[count - 1].at.end;
         let found = |secret, at, digits: &[u8]| Found { secret, at, counting: counting(digits) };
-        if wanted.resident_id
-            && let Some(end) = resident_id_end(digits, end, x_end)
-        {
+        let resident_id = wanted.resident_id.then(|| resident_id_end(digits, end, x_end)).flatten();
+        if let Some(end) = resident_id {
             let mut found = found(Secret::ResidentId, groups[0].at.start..end, digits);
             found.counting.extend((digits.len() == 17).then_some('X'));
             Some((found, count))
@@ -139,7 +137,7 @@ fn is_date_of_birth(digits: &[u8]) -> bool {
     let number =
         |range: Range<usize>| digits[range].iter().fold(0u32, |sum, digit| sum * 10 + u32::from(*digit));
     let (year, month, day) = (number(0..4), number(4..6), number(6..8));
-    let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     let days = match month {
         4 | 6 | 9 | 11 => 30,
         2 => 28 + u32::from(leap),
@@ -175,7 +173,7 @@ fn luhn(digits: &[u8]) -> bool {
             (_, digit) => digit * 2,
         })
         .sum();
-    sum.is_multiple_of(10)
+    sum % 10 == 0
 }
 
 /// First and last prefix of four digits, and the lengths in which its cards are issued.

@@ -171,10 +171,10 @@ fn counted(text: &Text<'_>, at: usize, calendar: Calendar) -> Option<Hit> {
     if vague(words) {
         return None;
     }
-    if number.starts_with(|c: char| c.is_ascii_digit())
-        && let Some(hit) = day_of_month(words, count, calendar)
-    {
-        return Some(hit);
+    if number.starts_with(|c: char| c.is_ascii_digit()) {
+        if let Some(hit) = day_of_month(words, count, calendar) {
+            return Some(hit);
+        }
     }
     let unit = Unit::of(&words.next()?)?;
     let sign = match words.next()?.as_str() {
