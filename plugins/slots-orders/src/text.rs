@@ -238,6 +238,9 @@ impl Phrases {
     /// The longest phrase that starts at `at`: its end and its number.
     pub fn longest_at(&self, text: &Text<'_>, at: usize) -> Option<(usize, usize)> {
         let first = text.get(at).filter(|c| self.firsts.may_have(*c))?;
+        if first.is_ascii_alphanumeric() && !text.word_start(at) {
+            return None; // no phrase begins inside a word
+        }
         let candidates = self.by_first.get(&first)?;
         candidates.iter().find_map(|(phrase, number)| Some((phrase.end_at(text, at)?, *number)))
     }

@@ -137,6 +137,9 @@ fn half_at(text: &Text<'_>, at: usize) -> (Half, usize) {
         ("夜里", Half::Evening),
         ("夜晚", Half::Evening),
     ];
+    if text.get(at).is_none_or(|c| c.is_ascii()) {
+        return (Half::Unsaid, at); // most places of most texts
+    }
     if let Some((half, end)) = HALVES.iter().find_map(|&(word, half)| Some((half, after(text, at, word)?))) {
         return (half, text.run(end, |c| c == ' ' || c == '的'));
     }
