@@ -27,18 +27,15 @@ impl Phrases {
 
     /// End of the longest phrase that starts at `at`. English ones stand at the edges of words.
     pub fn longest_at(&self, view: &View<'_>, at: usize) -> Option<usize> {
-        self.by_first.get(&view.get(at)?)?.iter().find_map(|phrase| end_of(phrase, view, at))
+        let first = view.get(at)?;
+        if !is_edge(first, view.before(at)) {
+            return None;
+        }
+        self.by_first.get(&first)?.iter().find_map(|phrase| end_of(phrase, view, at))
     }
 }
 
 fn end_of(phrase: &[char], view: &View<'_>, at: usize) -> Option<usize> {
-    let edge = |inner: char, outer: Option<char>| {
-        !inner.is_ascii_alphanumeric()
-            || !outer.is_some_and(|c| c.is_ascii_alphanumeric() || matches!(c, '\'' | '-' | '_' | '@'))
-    };
-    if !edge(*phrase.first()?, view.before(at)) {
-        return None;
-    }
     let mut end = at;
     for &c in phrase {
         if view.get(end) != Some(c) {
@@ -49,5 +46,11 @@ fn end_of(phrase: &[char], view: &View<'_>, at: usize) -> Option<usize> {
             end += 1;
         }
     }
-    edge(*phrase.last()?, view.get(end)).then_some(end)
+    is_edge(*phrase.last()?, view.get(end)).then_some(end)
+}
+
+/// Whether a phrase may begin or end in `inner` beside `outer`.
+fn is_edge(inner: char, outer: Option<char>) -> bool {
+    !inner.is_ascii_alphanumeric()
+        || !outer.is_some_and(|c| c.is_ascii_alphanumeric() || matches!(c, '\'' | '-' | '_' | '@'))
 }
