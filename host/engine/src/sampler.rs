@@ -195,7 +195,9 @@ fn candidates<'a>(weights: &[f32], s: &Sampling, kept: &'a mut Vec<Candidate>) -
 /// A weight that everything to be kept has at least: most choices are among few tokens, and looking for a bound is faster
 /// than putting the whole vocabulary in order.
 fn floor(weights: &[f32], s: &Sampling) -> f32 {
-    let least = s.min_p.max(f32::MIN_POSITIVE);
+    // The share of `top_p` is of all that `top_k` left, `min_p` comes after it.
+    let min_p = if s.top_k > 0 && s.top_p < 1.0 { 0.0 } else { s.min_p };
+    let least = min_p.max(f32::MIN_POSITIVE);
     let wanted_mass =
         if s.top_k == 0 && s.top_p < 1.0 { f64::from(s.top_p) * total(weights, 0.0).1 } else { 0.0 };
     if s.top_k == 0 && wanted_mass == 0.0 {
@@ -324,6 +326,9 @@ mod tests {
         assert_eq!(left(|s| s.min_p = 0.29), [0, 1, 2]);
         assert_eq!(left(|s| s.top_p = 1e-9), [0]);
         assert_eq!(left(|_| ()), [0, 1, 2, 3]);
+        // The first has 0.56 of what `top_k` leaves, and would have 0.67 if `min_p` had taken the third before.
+        let all_three = |s: &mut Sampling| (s.top_k, s.top_p, s.min_p) = (3, 0.65, 0.4);
+        assert_eq!(left(all_three), [0, 1]);
     }
 
     #[test]
