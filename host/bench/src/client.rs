@@ -24,6 +24,8 @@ use crate::waste::{self, Figures};
 
 /// The longest that a request may take; beyond it counts as a fault.
 const REQUEST_LIMIT: Duration = Duration::from_secs(900);
+/// A list of models, or figures, that take longer will not come.
+const GET_LIMIT: Duration = Duration::from_secs(10);
 /// Words of the two prompts that try the address and tell how many tokens a word takes.
 const PROBE_WORDS: [u32; 2] = [16, 48];
 
@@ -112,8 +114,12 @@ impl Client {
         let ended = place.clock.elapsed();
         let heard = heard.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         let outcome = outcome.and_then(|()| heard.usage());
-        let turn =
-            Turn { lane: place.lane, started: place.started, deliveries: heard.deliveries, ended, outcome };
+        let mut deliveries = heard.deliveries;
+        if let Ok(usage) = &outcome {
+            // A token whose text came in two pieces was there with the first.
+            deliveries.truncate(usage.completion_tokens.max(1) as usize);
+        }
+        let turn = Turn { lane: place.lane, started: place.started, deliveries, ended, outcome };
         (turn, heard.text)
     }
 
@@ -211,10 +217,13 @@ impl Client {
     }
 
     async fn get(&self, path: &str) -> Result<String, Fault> {
-        let response = self.send(Method::GET, path, Vec::new()).await?;
-        let body = response.into_body().collect().await;
-        let bytes = body.map_err(|error| Fault::Cut(root_cause(&error)))?.to_bytes();
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+        let fetch = async {
+            let response = self.send(Method::GET, path, Vec::new()).await?;
+            let body = response.into_body().collect().await;
+            let bytes = body.map_err(|error| Fault::Cut(root_cause(&error)))?.to_bytes();
+            Ok(String::from_utf8_lossy(&bytes).into_owned())
+        };
+        tokio::time::timeout(GET_LIMIT, fetch).await.unwrap_or(Err(Fault::Timeout))
     }
 
     /// A response with status 200.

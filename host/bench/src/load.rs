@@ -38,11 +38,13 @@ pub(crate) async fn run(
     }
     let client = Arc::new(Client::connect(options).await?);
     let mut reports = Vec::new();
-    for workload in workloads {
+    for (place, workload) in (0..).zip(workloads) {
+        // One that is named twice has other prompts the second time.
+        let own = Options { seed: options.seed.wrapping_add(place), ..options.clone() };
         let mut phases = Vec::new();
         for (index, phase) in workload.phases.iter().enumerate() {
             progress(&format!("{}: {}", workload.name, phase.name));
-            let run = run_phase(&client, workload, index, options).await;
+            let run = run_phase(&client, workload, index, &own).await;
             phases.push(summary::phase(workload, phase, &run));
         }
         reports.push(WorkloadReport {

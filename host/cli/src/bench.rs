@@ -14,6 +14,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         return list();
     }
     let workloads = chosen(&args.workloads).map_err(Failure::usage)?;
+    try_outputs(args)?;
     let report = jackfield_bench::run(&workloads, &options(args), &|line| eprintln!("{line}"));
     let report = report.map_err(|error| match error {
         BenchError::Url { .. } | BenchError::Process { .. } => Failure::usage(error),
@@ -43,7 +44,7 @@ fn chosen(names: &[String]) -> Result<Vec<Workload>, BenchError> {
 
 /// Without a seed the clock gives one: a second run against the same server must not find the first one's prompts cached.
 fn options(args: &BenchArgs) -> Options {
-    let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64);
     Options {
         url: args.url.clone(),
         model: args.model.clone(),
@@ -54,18 +55,28 @@ fn options(args: &BenchArgs) -> Options {
     }
 }
 
-fn write(args: &BenchArgs, report: &Report) -> Result<(), Failure> {
-    if let Some(path) = &args.json {
-        let text = serde_json::to_string_pretty(report).map_err(Failure::failed)?;
-        write_file(path, &(text + "\n"))?;
+/// Finds out before anything is measured whether the reports can be written.
+fn try_outputs(args: &BenchArgs) -> Result<(), Failure> {
+    if args.json.is_some() && args.json == args.html {
+        return Err(Failure::usage("--json and --html name the same file"));
     }
-    if let Some(path) = &args.html {
-        write_file(path, &jackfield_bench::html(report))?;
+    for path in args.json.iter().chain(&args.html) {
+        // What is there stays until there is something to put in its place.
+        let tried = fs::OpenOptions::new().append(true).create(true).open(path);
+        tried.map_err(|error| cannot_write(path, &error))?;
     }
     Ok(())
 }
 
-fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
-    fs::write(path, text)
-        .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))
+/// Writes both reports, the second also when the first fails.
+fn write(args: &BenchArgs, report: &Report) -> Result<(), Failure> {
+    let json = serde_json::to_string_pretty(report).map_err(Failure::failed)? + "\n";
+    let write = |path: &Path, text: &str| fs::write(path, text).map_err(|error| cannot_write(path, &error));
+    let json = args.json.as_deref().map_or(Ok(()), |path| write(path, &json));
+    let html = args.html.as_deref().map_or(Ok(()), |path| write(path, &jackfield_bench::html(report)));
+    json.and(html)
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::failed(format!("cannot write {}: {error}", path.display()))
 }

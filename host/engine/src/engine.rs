@@ -110,6 +110,13 @@ impl Engine {
             block_tokens = plan.block_size,
             "engine ready"
         );
+        if info.context < plan.max_context {
+            tracing::warn!(
+                context = info.context,
+                wanted = plan.max_context,
+                "the memory for KV holds less than the context: prompts are limited to what it holds"
+            );
+        }
         let shared = Arc::new(Shared::new(Scheduler::new(plan).map_err(ConfigError::from)?, config));
         let (inbox, commands) = mpsc::channel();
         let runner = ModelRunner::new(Arc::clone(&model), kv, config.max_step_tokens);

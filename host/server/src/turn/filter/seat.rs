@@ -12,6 +12,7 @@ use super::batch::{Desk, ReviewError, Reviewed};
 pub(crate) struct Tally {
     reviews: AtomicU32,
     edits: AtomicU32,
+    ended: AtomicU32,
     micros: AtomicU32,
 }
 
@@ -43,6 +44,8 @@ impl Tally {
         let edits = reviewed.verdict.as_ref().map_or(0, |verdict| verdict.replace.len());
         self.reviews.fetch_add(1, Relaxed);
         self.edits.fetch_add(edits as u32, Relaxed);
+        let ends = reviewed.verdict.as_ref().is_some_and(|verdict| verdict.stop.is_some());
+        self.ended.fetch_add(u32::from(ends), Relaxed);
         self.micros.fetch_add(reviewed.micros, Relaxed);
     }
 
@@ -50,7 +53,13 @@ impl Tally {
     pub(crate) fn did(&self) -> String {
         match self.reviews.load(Relaxed) {
             0 => "watches the answer".into(),
-            reviews => format!("{} edits in {reviews} windows", self.edits.load(Relaxed)),
+            reviews => {
+                let did = format!("{} edits in {reviews} windows", self.edits.load(Relaxed));
+                match self.ended.load(Relaxed) {
+                    0 => did,
+                    ended => format!("{did}; ended {ended} answers"),
+                }
+            }
         }
     }
 
@@ -70,8 +79,9 @@ mod tests {
     async fn what_a_turn_had_reviewed_is_counted_for_it_alone() {
         let desk = Desk::open(Arc::new(|windows: &[Window]| {
             let star = |at| Replacement { at: Span::new(at, at + 1), text: "*".into() };
-            let verdict = Verdict { replace: vec![star(0), star(2)], ..Verdict::default() };
-            Ok(Called { answer: vec![verdict; usize::from(windows[0].pending == "a b")], micros: 7 })
+            let stop = (windows[0].pending == "a c").then(|| "enough".to_owned());
+            let verdict = Verdict { replace: vec![star(0), star(2)], stop, ..Verdict::default() };
+            Ok(Called { answer: vec![verdict; usize::from(windows[0].pending.starts_with('a'))], micros: 7 })
         }));
         let (seat, other) = (Seat::at(Arc::clone(&desk)), Seat::at(desk));
         assert_eq!((seat.tally().did().as_str(), seat.tally().micros()), ("watches the answer", 0));
@@ -80,5 +90,7 @@ mod tests {
         }
         assert_eq!((seat.tally().did().as_str(), seat.tally().micros()), ("2 edits in 2 windows", 14));
         assert_eq!(other.tally().micros(), 0);
+        other.review(Window { pending: "a c".into(), ..Window::default() }).await.unwrap();
+        assert_eq!(other.tally().did(), "2 edits in 1 windows; ended 1 answers");
     }
 }
