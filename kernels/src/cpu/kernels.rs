@@ -39,6 +39,18 @@ pub(crate) struct Attend<'a> {
     pub(crate) acc: &'a mut [f32],
 }
 
+/// Makes scores that a query does not see minus infinity: positions from `visible` on, and the padding of each block.
+#[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), allow(dead_code))] // the reference needs none
+pub(super) fn hide(scores: &mut [f32], visible: usize, block_size: usize, pitch: usize) {
+    let (block, at) = (visible / block_size, visible % block_size);
+    if pitch > block_size {
+        scores.chunks_exact_mut(pitch).for_each(|block| block[block_size..].fill(f32::NEG_INFINITY));
+    }
+    if let Some(rest) = scores.get_mut(block * pitch + at..) {
+        rest.fill(f32::NEG_INFINITY);
+    }
+}
+
 /// One implementation for each instruction set. What an instruction set does not define runs the scalar reference, so
 /// that a new one can begin with what matters most.
 ///

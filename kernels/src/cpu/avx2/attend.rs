@@ -5,7 +5,7 @@
 use std::arch::x86_64::*;
 
 use super::exp::{exp, load, max, store, sum};
-use crate::cpu::kernels::{Attend, Keys};
+use crate::cpu::kernels::{Attend, Keys, hide};
 
 /// Queries in a register tile.
 const QUERIES: usize = 6;
@@ -226,17 +226,6 @@ impl Tile<'_> {
 fn prefetch(plane: &[u16]) {
     for line in plane.chunks(32) {
         _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast());
-    }
-}
-
-/// Makes scores that a query does not see minus infinity: positions from `visible` on, and the padding of each block.
-pub(in crate::cpu) fn hide(scores: &mut [f32], visible: usize, block_size: usize, pitch: usize) {
-    let (block, at) = (visible / block_size, visible % block_size);
-    if pitch > block_size {
-        scores.chunks_exact_mut(pitch).for_each(|block| block[block_size..].fill(f32::NEG_INFINITY));
-    }
-    if let Some(rest) = scores.get_mut(block * pitch + at..) {
-        rest.fill(f32::NEG_INFINITY);
     }
 }
 

@@ -17,77 +17,41 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
+use crate::cpu::dot::{AHEAD, Format, View, Visit, with_format};
 use crate::cpu::scalar;
-use crate::ggml::{Coding, Store, Zero};
-use crate::matrix::{Coded, GROUP, TILE};
-use crate::quantized::{GroupMeta, Quantized};
+use crate::ggml::{Store, Zero};
+use crate::matrix::{Coded, GROUP, TILE, group_codes};
+use crate::quantized::Quantized;
 use crate::shared::OutMatrix;
 
 /// Tokens in a register tile.
 const TOKENS: usize = 4;
-/// Bytes of weights, and of activations, that are worked on while they are in the first cache.
-const CACHED: usize = 12 << 10;
 
-/// How far before its use a byte of weights is asked for, where they are read once.
-const AHEAD: usize = 4096;
-
-/// A coding known to the compiler.
-trait Format {
-    const CODING: Coding;
-}
-
-macro_rules! formats {
-    ($($name:ident: $store:ident, $group:literal, $zero:expr;)*) => {
-        $(struct $name;
-        impl Format for $name {
-            const CODING: Coding = Coding { store: Store::$store, group: $group, zero: $zero };
-        })*
-
-        /// Writes the cells `tiles × all tokens`; codings without a kernel here go to the scalar one.
-        ///
-        /// # Safety
-        /// The processor has AVX2, FMA and F16C. No other task may use these cells of `out` at the same time.
-        pub(super) unsafe fn matmul(w: &Coded, x: &Quantized, tiles: Range<usize>, out: &OutMatrix<'_>) {
-            match w.coding() {
-                // SAFETY: the caller's promises.
-                $(c if c == $name::CODING => unsafe { blocks::<$name>(w, x, tiles, out) },)*
-                // SAFETY: the caller's promise about `out`.
-                _ => unsafe { scalar::matmul_coded(w, x, tiles, out) },
-            }
-        }
-    };
-}
-
-formats! {
-    Nibble32: Nibble, 32, Zero::Stored;
-    Nibble32Less8: Nibble, 32, Zero::Offset(8);
-    Nibble16: Nibble, 16, Zero::Stored;
-    Nibble16Less4: Nibble, 16, Zero::Offset(4);
-    Five32: Five, 32, Zero::Stored;
-    Five32Less16: Five, 32, Zero::Offset(16);
-    Six16Less32: Six, 16, Zero::Offset(32);
-    Signed32: Signed, 32, Zero::Offset(0);
-}
-
-/// Goes through tiles and tokens in an order in which both stay in the first cache.
+/// Writes the cells `tiles × all tokens`; codings without a kernel here go to the scalar one.
 ///
 /// # Safety
-/// As for `matmul`.
-#[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn blocks<F: Format>(w: &Coded, x: &Quantized, tiles: Range<usize>, out: &OutMatrix<'_>) {
+/// The processor has AVX2, FMA and F16C. No other task may use these cells of `out` at the same time.
+pub(super) unsafe fn matmul(w: &Coded, x: &Quantized, tiles: Range<usize>, out: &OutMatrix<'_>) {
     let view = View::new(w, x, &tiles);
-    let tile_bytes = w.tile_codes() + 2 * w.tile_scales();
-    let tiles_at_once = (CACHED / tile_bytes).max(1);
-    let token_bytes = w.groups() * (GROUP + size_of::<GroupMeta>());
-    let tokens_at_once = (CACHED / token_bytes / TOKENS).max(1) * TOKENS;
-    for first_tile in tiles.clone().step_by(tiles_at_once) {
-        for first_token in (0..x.tokens()).step_by(tokens_at_once) {
-            let last_token = x.tokens().min(first_token + tokens_at_once);
-            for tile in first_tile..tiles.end.min(first_tile + tiles_at_once) {
-                // SAFETY: the caller's promises, and the ranges are inside what `View::new` checked.
-                unsafe { tokens::<F>(&view, tile, first_token..last_token, out) }
-            }
-        }
+    if with_format(w.coding(), Blocks { view, tiles: tiles.clone(), out }).is_err() {
+        // SAFETY: the caller's promise about `out`.
+        unsafe { scalar::matmul_coded(w, x, tiles, out) }
+    }
+}
+
+/// A product whose format is to be found. Made by `matmul` alone, whose promises hold for it.
+struct Blocks<'a> {
+    view: View,
+    tiles: Range<usize>,
+    out: &'a OutMatrix<'a>,
+}
+
+impl Visit for Blocks<'_> {
+    fn visit<F: Format>(self) {
+        self.view.blocks(self.tiles, (1, TOKENS), |tiles, all| {
+            // SAFETY: the promises of `matmul`'s caller, and the ranges are inside what `View::new` checked.
+            unsafe { tokens::<F>(&self.view, tiles.start, all, self.out) }
+        });
     }
 }
 
@@ -113,38 +77,6 @@ unsafe fn tokens<F: Format>(view: &View, at: usize, tokens: Range<usize>, out: &
     }
 }
 
-/// The planes of a product as pointers: indexing checks in the innermost loop cost a third of the speed.
-struct View {
-    codes: *const u8,
-    tile_codes: usize,
-    scales: *const u16,
-    tile_scales: usize,
-    x: *const i8,
-    metas: *const GroupMeta,
-    groups: usize,
-}
-
-impl View {
-    /// Panics unless the planes hold these tiles and all tokens: what the pointers rely on.
-    fn new(w: &Coded, x: &Quantized, tiles: &Range<usize>) -> Self {
-        let groups = w.groups();
-        assert_eq!(x.groups(), groups);
-        assert!(tiles.end * w.tile_codes() <= w.codes().len());
-        assert!(tiles.end * w.tile_scales() <= w.scales().len());
-        assert_eq!(x.codes().len(), x.tokens() * groups * GROUP);
-        assert_eq!(x.metas().len(), x.tokens() * groups);
-        Self {
-            codes: w.codes().as_ptr(),
-            tile_codes: w.tile_codes(),
-            scales: w.scales().as_ptr(),
-            tile_scales: w.tile_scales(),
-            x: x.codes().as_ptr(),
-            metas: x.metas().as_ptr(),
-            groups,
-        }
-    }
-}
-
 /// Eight rows by `T` tokens over all columns.
 ///
 /// Each cell is summed in the order of the columns, whatever `T` is: a token's result does not depend on its company.
@@ -166,7 +98,7 @@ unsafe fn tile<F: Format, const T: usize>(view: &View, at: usize, token: usize, 
         for _ in 0..view.groups {
             if T == 1 {
                 // One pass over the weights: they come from memory, so ask early.
-                prefetch(codes.wrapping_add(AHEAD), const { group_bytes(F::CODING.store) });
+                prefetch(codes.wrapping_add(AHEAD), group_codes(F::CODING));
                 prefetch(scales.wrapping_add(AHEAD / 4).cast(), 64);
             }
             for sub in 0..subs {
@@ -182,7 +114,7 @@ unsafe fn tile<F: Format, const T: usize>(view: &View, at: usize, token: usize, 
                     }
                 }
             }
-            codes = codes.add(const { group_bytes(F::CODING.store) });
+            codes = codes.add(group_codes(F::CODING));
             x = x.add(GROUP);
             metas = metas.add(1);
         }
@@ -198,13 +130,6 @@ unsafe fn tile<F: Format, const T: usize>(view: &View, at: usize, token: usize, 
 fn prefetch(at: *const u8, len: usize) {
     for line in (0..len).step_by(64) {
         _mm_prefetch::<_MM_HINT_T0>(at.wrapping_add(line).cast());
-    }
-}
-
-const fn group_bytes(store: Store) -> usize {
-    match store {
-        Store::Nibble => GROUP * TILE / 2,
-        _ => GROUP * TILE,
     }
 }
 

@@ -9,8 +9,6 @@ pub(super) mod series;
 
 use std::ops::Range;
 
-pub(super) use attend::hide;
-
 use super::kernels::{Attend, Kernels, Keys};
 use crate::Isa;
 use crate::matrix::{Coded, FloatRows};

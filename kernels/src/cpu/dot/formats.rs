@@ -9,18 +9,18 @@ pub(in crate::cpu) trait Format {
 
 macro_rules! formats {
     ($($name:ident: $store:ident, $group:literal, $zero:expr;)*) => {
-        $(pub(super) struct $name;
+        $(struct $name;
         impl Format for $name {
             const CODING: Coding = Coding { store: Store::$store, group: $group, zero: $zero };
         })*
 
         /// What is done with the type that a coding has here.
-        pub(super) trait Visit {
+        pub(in crate::cpu) trait Visit {
             fn visit<F: Format>(self);
         }
 
         /// Calls `visitor` with the type of `coding`; gives it back where there is none.
-        pub(super) fn with_format<V: Visit>(coding: Coding, visitor: V) -> Result<(), V> {
+        pub(in crate::cpu) fn with_format<V: Visit>(coding: Coding, visitor: V) -> Result<(), V> {
             match coding {
                 $(c if c == $name::CODING => visitor.visit::<$name>(),)*
                 _ => return Err(visitor),

@@ -1,6 +1,7 @@
 //! Integer products on processors that have an instruction for them: four products of bytes added to a 32-bit sum.
 //!
 //! The loop is written once, over [`Dot`]; an instruction set brings the instruction and the few operations around it.
+//! What it goes through, and in which order (`formats.rs`, `view.rs`), AVX2's own loop shares.
 //! The tests also run it in plain Rust (`plain.rs`), so that it is held to the reference on any processor.
 
 mod formats;
@@ -11,9 +12,9 @@ mod view;
 
 use std::ops::Range;
 
-pub(super) use formats::Format;
+pub(super) use formats::{Format, Visit, with_format};
 pub(super) use product::{matmul, tokens};
-pub(super) use view::View;
+pub(super) use view::{AHEAD, View};
 
 use crate::matrix::TILE;
 use crate::shared::OutMatrix;

@@ -2,16 +2,12 @@
 
 use std::ops::Range;
 
-use super::formats::{Visit, with_format};
-use super::{Dot, Format, View};
+use super::{AHEAD, Dot, Format, View, Visit, with_format};
 use crate::cpu::scalar;
 use crate::ggml::{Store, Zero};
 use crate::matrix::{Coded, GROUP, TILE, group_codes};
 use crate::quantized::Quantized;
 use crate::shared::OutMatrix;
-
-/// How far before its use a byte of weights is asked for, where they are read once.
-const AHEAD: usize = 4096;
 
 /// Writes the cells `tiles × all tokens`; codings without a kernel here go to the scalar one.
 ///

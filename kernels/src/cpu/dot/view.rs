@@ -8,22 +8,25 @@ use crate::quantized::{GroupMeta, Quantized};
 /// Bytes of weights, and of activations, that are worked on while they are in the first cache.
 const CACHED: usize = 12 << 10;
 
+/// How far before its use a byte of weights is asked for, where they are read once.
+pub(in crate::cpu) const AHEAD: usize = 4096;
+
 /// The planes of a product as pointers: indexing checks in the innermost loop cost a third of the speed.
 pub(in crate::cpu) struct View {
-    pub(super) codes: *const u8,
-    pub(super) tile_codes: usize,
-    pub(super) scales: *const u16,
-    pub(super) tile_scales: usize,
-    pub(super) x: *const i8,
-    pub(super) metas: *const GroupMeta,
+    pub(in crate::cpu) codes: *const u8,
+    pub(in crate::cpu) tile_codes: usize,
+    pub(in crate::cpu) scales: *const u16,
+    pub(in crate::cpu) tile_scales: usize,
+    pub(in crate::cpu) x: *const i8,
+    pub(in crate::cpu) metas: *const GroupMeta,
     /// Groups of 32 in a row.
-    pub(super) groups: usize,
+    pub(in crate::cpu) groups: usize,
     tokens: usize,
 }
 
 impl View {
     /// Panics unless the planes hold these tiles and all tokens: what the pointers rely on.
-    pub(super) fn new(w: &Coded, x: &Quantized, tiles: &Range<usize>) -> Self {
+    pub(in crate::cpu) fn new(w: &Coded, x: &Quantized, tiles: &Range<usize>) -> Self {
         let groups = w.groups();
         assert_eq!(x.groups(), groups);
         assert!(tiles.end * w.tile_codes() <= w.codes().len());
@@ -44,7 +47,7 @@ impl View {
 
     /// Calls `run` with ranges of tiles and tokens that cover `tiles × all tokens` once, in an order in which both stay
     /// in the first cache. But for the last ones, ranges are as many tiles and multiples of as many tokens as given.
-    pub(super) fn blocks(
+    pub(in crate::cpu) fn blocks(
         &self,
         tiles: Range<usize>,
         (tile_step, token_step): (usize, usize),

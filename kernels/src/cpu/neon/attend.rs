@@ -3,7 +3,7 @@
 //! Up to six queries share each load: with two vectors of positions (or dimensions) that is twelve sums in registers.
 
 use super::eight::Eight;
-use crate::cpu::kernels::{Attend, Keys};
+use crate::cpu::kernels::{Attend, Keys, hide};
 
 /// Queries in a register tile.
 const QUERIES: usize = 6;
@@ -196,17 +196,6 @@ impl Tile<'_> {
                 sum.store(acc);
             }
         }
-    }
-}
-
-/// Makes scores that a query does not see minus infinity: positions from `visible` on, and the padding of each block.
-fn hide(scores: &mut [f32], visible: usize, block_size: usize, pitch: usize) {
-    let (block, at) = (visible / block_size, visible % block_size);
-    if pitch > block_size {
-        scores.chunks_exact_mut(pitch).for_each(|block| block[block_size..].fill(f32::NEG_INFINITY));
-    }
-    if let Some(rest) = scores.get_mut(block * pitch + at..) {
-        rest.fill(f32::NEG_INFINITY);
     }
 }
 

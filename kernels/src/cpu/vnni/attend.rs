@@ -3,8 +3,7 @@
 use std::arch::x86_64::*;
 
 use super::exp::exp;
-use crate::cpu::avx2::hide;
-use crate::cpu::kernels::{Attend, Keys};
+use crate::cpu::kernels::{Attend, Keys, hide};
 
 const LANES: usize = 16;
 /// Queries in the largest register tile: with two vectors each, 24 of the 32 registers are sums.
