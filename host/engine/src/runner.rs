@@ -1,23 +1,29 @@
-//! One step of the model: from a plan of sequences to a row of logits for each that samples.
+//! A step of the model: from a plan of sequences to a row of logits for each that samples.
 
 use std::sync::Arc;
 
 use jackfield_kernels::{KvArena, KvSpan};
-use jackfield_model::{Batch, ForwardError, Model, Scratch};
+use jackfield_model::{Batch, ForwardError, Model, Pass, Scratch};
 use jackfield_scheduler::{Plan, Work};
 
 /// The model with its KV and its working memory.
 pub(crate) struct ModelRunner {
     model: Arc<Model>,
     kv: KvArena,
-    scratch: Scratch,
-    inputs: Inputs,
+    /// What no step uses now.
+    memory: Vec<Memory>,
     logits: Vec<f32>,
 }
 
-/// The rows of a step, kept between steps so that none allocates.
+/// What a step works in, kept between steps so that none allocates.
+pub(crate) struct Memory {
+    pub(crate) scratch: Scratch,
+    pub(crate) inputs: Inputs,
+}
+
+/// The rows of a step.
 #[derive(Default)]
-struct Inputs {
+pub(crate) struct Inputs {
     tokens: Vec<u32>,
     positions: Vec<u32>,
     tables: Vec<u32>,
@@ -27,24 +33,37 @@ struct Inputs {
 impl ModelRunner {
     /// `rows` is the largest step.
     pub(crate) fn new(model: Arc<Model>, kv: KvArena, rows: usize) -> Self {
-        let scratch = Scratch::new(&model, rows);
-        ModelRunner { model, kv, scratch, inputs: Inputs::default(), logits: Vec::new() }
+        let memory = vec![Memory { scratch: Scratch::new(&model, rows), inputs: Inputs::default() }];
+        ModelRunner { model, kv, memory, logits: Vec::new() }
     }
 
-    /// Runs `plan`; afterwards [`logits`](Self::logits) has a row for each work that samples, in plan order.
-    pub(crate) fn run(&mut self, plan: &Plan) -> Result<(), ForwardError> {
+    /// Copies the blocks that `plan` wants copied, and gives memory with its rows, to be [put back](Self::put_back) after it.
+    pub(crate) fn prepare(&mut self, plan: &Plan) -> Memory {
         for copy in &plan.copies {
             self.kv.copy_block(copy.from.0, copy.to.0);
         }
-        self.inputs.fill(&plan.work);
-        let spans = spans(&plan.work, &self.inputs.tables);
-        let batch = Batch {
-            tokens: &self.inputs.tokens,
-            positions: &self.inputs.positions,
-            spans: &spans,
-            logits_for: &self.inputs.rows,
-        };
-        self.model.forward(&batch, &mut self.kv, &mut self.scratch, &mut self.logits)
+        let new = || Memory { scratch: Scratch::new(&self.model, 0), inputs: Inputs::default() };
+        let mut memory = self.memory.pop().unwrap_or_else(new);
+        memory.inputs.fill(&plan.work);
+        memory
+    }
+
+    pub(crate) fn begin<'a>(
+        &self,
+        batch: Batch<'a>,
+        scratch: &'a mut Scratch,
+    ) -> Result<Pass<'a>, ForwardError> {
+        self.model.begin(batch, &self.kv, scratch)
+    }
+
+    /// Runs the next layer; true when it was the last: then [`logits`](Self::logits) has a row for each work that samples,
+    /// in plan order, until another step goes on.
+    pub(crate) fn advance(&mut self, pass: &mut Pass<'_>) -> bool {
+        self.model.advance(pass, &mut self.kv, &mut self.logits)
+    }
+
+    pub(crate) fn put_back(&mut self, memory: Memory) {
+        self.memory.push(memory);
     }
 
     /// The `row`-th row of logits of the last step: `[vocab]`.
@@ -69,17 +88,22 @@ impl Inputs {
             }
         }
     }
-}
 
-fn spans<'a>(work: &[Work], mut tables: &'a [u32]) -> Vec<KvSpan<'a>> {
-    let mut row = 0;
-    work.iter()
-        .map(|item| {
-            let (table, rest) = tables.split_at(item.table.len());
-            tables = rest;
-            let span = KvSpan { table, start: item.start, len: item.tokens.len(), row };
-            row += item.tokens.len();
-            span
-        })
-        .collect()
+    /// Which rows belong to whom; `work` as in [`fill`](Self::fill).
+    pub(crate) fn spans(&self, work: &[Work]) -> Vec<KvSpan<'_>> {
+        let (mut row, mut tables) = (0, &self.tables[..]);
+        work.iter()
+            .map(|item| {
+                let (table, rest) = tables.split_at(item.table.len());
+                tables = rest;
+                let span = KvSpan { table, start: item.start, len: item.tokens.len(), row };
+                row += item.tokens.len();
+                span
+            })
+            .collect()
+    }
+
+    pub(crate) fn batch<'a>(&'a self, spans: &'a [KvSpan<'a>]) -> Batch<'a> {
+        Batch { tokens: &self.tokens, positions: &self.positions, spans, logits_for: &self.rows }
+    }
 }

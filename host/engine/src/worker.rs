@@ -1,10 +1,11 @@
-//! The engine thread: drain inbox → schedule → run the step → sample → commit → deliver.
+//! The engine thread: drain inbox → schedule → run the step → sample → commit → deliver. Between the layers of a step that
+//! reads a long prompt, the same for short ones that come meanwhile.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvError, TryRecvError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use jackfield_model::Model;
 use jackfield_scheduler::{Event, FinishReason, Millis, Plan, Request, RequestId, Sampled, SequenceId};
@@ -15,6 +16,11 @@ use crate::outbox::{Answer, Responder};
 use crate::runner::ModelRunner;
 use crate::sampler::{Chosen, Desk, Sampler};
 use crate::text::StopMatcher;
+
+/// Of the time of a step that reads the middle of a long prompt, so many times as much may be lent to short prompts …
+const LENT: u32 = 7;
+/// … and so many times where others get a token from that step.
+const LENT_BESIDE_WRITERS: u32 = 1;
 
 /// Everything the outside may ask of the engine thread.
 pub(crate) enum Command {
@@ -177,7 +183,7 @@ impl Worker {
     /// cancelled there is nothing to run, and its end still to tell.
     fn step(&mut self, plan: &Plan) -> Result<(), EngineFault> {
         if !plan.is_empty() {
-            self.runner.run(plan).map_err(|error| EngineFault { message: error.to_string() })?;
+            self.run_layers(plan)?;
         }
         let sampled = self.sample(plan);
         let now = self.now();
@@ -186,6 +192,39 @@ impl Worker {
             self.deliver(event);
         }
         Ok(())
+    }
+
+    /// Runs the model. While it reads the middle of a long prompt, short ones that come are read between two layers.
+    fn run_layers(&mut self, plan: &Plan) -> Result<(), EngineFault> {
+        let mut memory = self.runner.prepare(plan);
+        let spans = memory.inputs.spans(&plan.work);
+        let pass = self.runner.begin(memory.inputs.batch(&spans), &mut memory.scratch);
+        let mut pass = pass.map_err(|error| EngineFault { message: error.to_string() })?;
+        let (begun, mut lent) = (Instant::now(), Duration::ZERO);
+        // Who writes beside the prompt waits for the short ones too.
+        let share = if plan.sampling().next().is_some() { LENT_BESIDE_WRITERS } else { LENT };
+        while !self.runner.advance(&mut pass) {
+            if plan.reads_on() && lent <= (begun.elapsed() - lent) * share {
+                lent += self.let_pass()?;
+            }
+        }
+        drop(spans);
+        self.runner.put_back(memory);
+        Ok(())
+    }
+
+    /// Runs a step for those that may pass the one on its way; says how long it took.
+    fn let_pass(&mut self) -> Result<Duration, EngineFault> {
+        let begun = Instant::now();
+        while let Ok(command) = self.inbox.try_recv() {
+            self.obey(command);
+        }
+        let plan = self.shared.scheduler().interpose(self.now());
+        if plan.is_empty() {
+            return Ok(Duration::ZERO);
+        }
+        self.step(&plan)?;
+        Ok(begun.elapsed())
     }
 
     /// Chooses a token for every sequence that has one due, and takes it into its text.

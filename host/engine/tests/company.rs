@@ -159,3 +159,33 @@ async fn an_urgent_one_takes_the_place_and_harms_nobody() {
     .await;
     settle(&scarce);
 }
+
+#[tokio::test]
+async fn short_prompts_pass_a_long_one_and_nobody_notices() {
+    let roomy = long_engine(2048, |config| config.prefix_cache = false);
+    let engine = long_engine(2048, |config| config.max_step_tokens = 512);
+    let long =
+        Job { max_new_tokens: 8, prompt: (0..1900).map(|i| 70 + i % 20).collect(), ..job(&engine, "x") };
+    let short =
+        |i: u64| Job { max_new_tokens: 5, sampling: seeded(i), ..job(&engine, &format!("hello {i}")) };
+    let alone = run(&roomy, long.clone()).await;
+    for round in 0..200u64 {
+        let reading = engine.submit(Job { salt: [round as u8; 32], ..long.clone() }).unwrap();
+        eventually(&engine, "it is read", |stats| stats.scheduler.used_blocks > 0 || stats.in_flight == 0);
+        let passing: Vec<_> = (0..3).map(|i| (i, engine.submit(short(i)).unwrap())).collect();
+        for (i, ticket) in passing {
+            assert_eq!(
+                read(ticket).await.choices,
+                run(&roomy, short(i)).await.choices,
+                "short {i}, round {round}"
+            );
+        }
+        let read = read(reading).await;
+        assert_eq!((read.choices, read.usage), (alone.choices.clone(), alone.usage), "round {round}");
+        settle(&engine);
+        if engine.stats().scheduler.interposed_steps > 10 {
+            return;
+        }
+    }
+    panic!("hardly anybody passed: {:?}", engine.stats().scheduler);
+}

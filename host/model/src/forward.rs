@@ -78,6 +78,15 @@ impl Scratch {
     }
 }
 
+/// A step on its way, layer by layer. Between two layers its caller may do something else, another step of other sequences
+/// among it.
+pub struct Pass<'a> {
+    batch: Batch<'a>,
+    scratch: &'a mut Scratch,
+    /// The next one to run.
+    layer: usize,
+}
+
 impl Model {
     /// Runs one step: writes the keys and values of every row to `kv` and leaves in `logits` one row of `vocab` values for
     /// each of `logits_for`, `[logits_for, vocab]`. A row's result depends on its own sequence alone.
@@ -88,26 +97,49 @@ impl Model {
         scratch: &mut Scratch,
         logits: &mut Vec<f32>,
     ) -> Result<(), ForwardError> {
-        self.check(batch, kv)?;
-        logits.clear();
-        if batch.tokens.is_empty() {
-            return Ok(());
-        }
+        let mut pass = self.begin(*batch, kv, scratch)?;
+        while !self.advance(&mut pass, kv, logits) {}
+        Ok(())
+    }
+
+    /// Begins the step that [`forward`](Self::forward) runs to its end. Until it is over, nobody else may write to the
+    /// blocks of its spans.
+    pub fn begin<'a>(
+        &self,
+        batch: Batch<'a>,
+        kv: &KvArena,
+        scratch: &'a mut Scratch,
+    ) -> Result<Pass<'a>, ForwardError> {
+        self.check(&batch, kv)?;
         scratch.fit(&self.config, batch.tokens.len());
         self.embed(batch.tokens, &mut scratch.x);
         scratch.angles.set(&self.weights.rope, batch.positions);
-        for (i, layer) in self.weights.layers.iter().enumerate() {
-            self.project(layer, scratch, batch.tokens.len());
-            kv.write(&self.cpu, i, batch.spans, &scratch.k, &scratch.v);
-            let last = i + 1 == self.weights.layers.len();
-            if last && batch.logits_for.is_empty() {
-                return Ok(()); // the middle of a prompt: the cache is all that was wanted
-            }
-            self.attend(layer, i, batch.spans, kv, scratch);
-            self.feed_forward(layer, scratch, batch.tokens.len());
+        Ok(Pass { batch, scratch, layer: 0 })
+    }
+
+    /// Runs the next layer; true when it was the last and `logits` are there. Takes the cache that the step began with.
+    pub fn advance(&self, pass: &mut Pass<'_>, kv: &mut KvArena, logits: &mut Vec<f32>) -> bool {
+        let Pass { batch, scratch, layer: i } = pass;
+        let rows = batch.tokens.len();
+        let Some(layer) = self.weights.layers.get(*i).filter(|_| rows > 0) else {
+            logits.clear();
+            return true;
+        };
+        self.project(layer, scratch, rows);
+        kv.write(&self.cpu, *i, batch.spans, &scratch.k, &scratch.v);
+        let last = *i + 1 == self.weights.layers.len();
+        if last && batch.logits_for.is_empty() {
+            logits.clear();
+            return true; // the middle of a prompt: the cache is all that was wanted
         }
-        self.logits(batch.logits_for, scratch, logits);
-        Ok(())
+        self.attend(layer, *i, batch.spans, kv, scratch);
+        self.feed_forward(layer, scratch, rows);
+        *i += 1;
+        if last {
+            logits.clear();
+            self.logits(batch.logits_for, scratch, logits);
+        }
+        last
     }
 
     fn embed(&self, tokens: &[u32], x: &mut [f32]) {

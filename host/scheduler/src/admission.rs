@@ -114,7 +114,11 @@ impl Scheduler {
         self.room().fits(need)
     }
 
+    /// None while a step is on its way: nobody in it may lose blocks.
     fn enough_victims(&self, rank: Rank, need: Space) -> Option<Vec<Rank>> {
+        if !self.in_flight.is_empty() {
+            return None;
+        }
         let priority = self.sequences.get(&rank.id)?.priority;
         let mut room = self.room();
         let mut victims = Vec::new();

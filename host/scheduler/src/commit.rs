@@ -14,13 +14,14 @@ impl Scheduler {
     /// Takes the tokens sampled in a step that has run, and tells what came of it.
     ///
     /// Sequences cancelled since the plan was made are skipped, as are samples nobody asked for. A sequence that was to
-    /// sample and has none computes its last token again in the next step. A plan other than the last is ignored.
+    /// sample and has none computes its last token again in the next step. A plan that is not in flight is ignored.
     pub fn commit(&mut self, plan: &Plan, sampled: &[Sampled], now: Millis) -> Vec<Event> {
         self.advance(now);
         let mut events = std::mem::take(&mut self.events);
-        let Some(in_flight) = self.in_flight.take_if(|in_flight| in_flight.step == plan.step) else {
+        let Some(at) = self.in_flight.iter().position(|in_flight| in_flight.step == plan.step) else {
             return events;
         };
+        let in_flight = self.in_flight.remove(at);
         let mut samples = Samples::new();
         for sample in sampled {
             samples.entry(sample.sequence).or_default().push(sample);

@@ -93,6 +93,8 @@ pub struct Stats {
     pub preemptions: u64,
     /// Counter: cached blocks given to something else.
     pub evicted_blocks: u64,
+    /// Counter: steps that ran in the middle of another.
+    pub interposed_steps: u64,
 }
 
 impl fmt::Display for Event {
@@ -139,6 +141,7 @@ impl fmt::Display for Stats {
             ("recomputed", self.recomputed_tokens),
             ("preemptions", self.preemptions),
             ("evicted", self.evicted_blocks),
+            ("interposed", self.interposed_steps),
         ];
         rest.iter().filter(|(_, count)| *count > 0).try_for_each(|(name, count)| write!(f, " {name}={count}"))
     }

@@ -28,6 +28,8 @@
 //!   first in rank, so that a long prompt keeps moving, all else to the most urgent and then the shortest, so that a long
 //!   prompt blocks nobody. The budget counts what attention costs, so that steps take about as long deep in a prompt as
 //!   at its beginning; and it is smaller while several requests are there, since who comes waits for the step that runs.
+//! - **Interposed steps.** While a step reads the middle of a long prompt, [`Scheduler::interpose`] gives a step of short
+//!   prompts that came meanwhile, to be run between two layers: they do not wait for the step that runs.
 //! - **Memory.** A sequence gets the blocks of all its known tokens when it is admitted, and one more at a time while
 //!   it decodes. When none is left the last in rank is preempted: its blocks go, its tokens stay, and it is computed
 //!   again later, mostly from the prefix cache.
@@ -51,6 +53,7 @@ mod blocks;
 mod commit;
 mod config;
 mod event;
+mod interpose;
 mod plan;
 mod planning;
 mod pool;

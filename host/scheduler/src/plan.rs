@@ -6,7 +6,8 @@ use crate::request::{BlockId, SequenceId};
 
 /// One step. Run `copies` in order, then all of `work`, sample for [`Plan::sampling`], then commit.
 ///
-/// A plan that is not committed before the next one is made counts as not run: its tokens are planned again.
+/// A plan that is not committed before [`Scheduler::schedule`](crate::Scheduler::schedule) makes the next one counts as not
+/// run: its tokens are planned again.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Plan {
     /// Counts the plans of a scheduler, from 1.
@@ -49,6 +50,11 @@ impl Plan {
     /// Nothing to run. Committing an empty plan is allowed and not needed.
     pub fn is_empty(&self) -> bool {
         self.work.is_empty()
+    }
+
+    /// Of some prompt more follows after this step.
+    pub fn reads_on(&self) -> bool {
+        self.work.iter().any(|work| work.sample.is_empty())
     }
 
     /// Rows of the step.

@@ -32,18 +32,19 @@ impl Scheduler {
         let decodes = self.decodes();
         let shares = self.share_prefill(self.config.max_step_tokens.saturating_sub(decodes.len()));
         let shares = decodes.into_iter().map(|key| Share { key, tokens: 1 }).chain(shares);
-        let (works, work) = shares.filter_map(|share| Some((share.key, self.work(&share)?))).unzip();
+        let (works, work): (Vec<_>, Vec<_>) =
+            shares.filter_map(|share| Some((share.key, self.work(&share)?))).unzip();
 
         let Draft { copies, copied, preempted } = draft;
-        self.in_flight = Some(InFlight { step: self.step, works, copied });
+        let overtaken = self.overtaken(&work, &works);
+        self.in_flight.push(InFlight { step: self.step, works, copied, overtaken });
         Plan { step: self.step, copies, work, preempted }
     }
 
     /// A plan that was never committed may not have run. What it would have computed is still to be computed; only a
     /// block that it would have filled by copying needs a word: it is computed from its first position.
     fn forget_uncommitted(&mut self) {
-        let Some(lost) = self.in_flight.take() else { return };
-        for key in lost.copied {
+        for key in std::mem::take(&mut self.in_flight).into_iter().flat_map(|lost| lost.copied) {
             if let Some(sequence) = self.sequences.get_mut(&key) {
                 sequence.computed -= sequence.computed % self.config.block_size;
             }
@@ -108,8 +109,14 @@ impl Scheduler {
         self.counters.preemptions += 1;
     }
 
+    /// The most urgent priority among those of whose prompts more follows.
+    fn overtaken(&self, work: &[Work], keys: &[SequenceId]) -> Option<u8> {
+        let read_on = work.iter().zip(keys).filter(|(work, _)| work.sample.is_empty());
+        read_on.filter_map(|(_, key)| Some(self.sequences.get(key)?.priority)).min()
+    }
+
     /// The rows of one share, as plain data.
-    fn work(&self, share: &Share) -> Option<Work> {
+    pub(crate) fn work(&self, share: &Share) -> Option<Work> {
         let sequence = self.sequences.get(&share.key)?;
         let (start, end) = (sequence.computed, sequence.computed + share.tokens);
         Some(Work {

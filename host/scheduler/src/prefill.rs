@@ -18,7 +18,7 @@ const PART_OF_THE_FIRST: usize = 8;
 
 /// What is left of a step for prefill.
 #[derive(Debug, Clone, Copy)]
-struct Left {
+pub(crate) struct Left {
     rows: usize,
     /// Where attention counts: positions that may be attended to, a token itself counted as [`per_token`](Self::per_token).
     work: u64,
@@ -40,7 +40,7 @@ impl Left {
         fits
     }
 
-    fn take(&mut self, start: usize, tokens: usize) {
+    pub(crate) fn take(&mut self, start: usize, tokens: usize) {
         self.rows = self.rows.saturating_sub(tokens);
         self.work = self.work.saturating_sub(self.cost(start, tokens));
     }
@@ -94,13 +94,16 @@ impl Scheduler {
     }
 
     fn left_for_prefill(&self, rows: usize) -> Left {
-        let tokens = if self.has_company() { rows.min(self.config.busy_prefill_tokens) } else { rows };
+        self.left_for(if self.has_company() { rows.min(self.config.busy_prefill_tokens) } else { rows })
+    }
+
+    pub(crate) fn left_for(&self, tokens: usize) -> Left {
         let per_token = self.config.positions_per_token.map_or(0, |positions| positions.get() as u64);
         Left { rows: tokens, work: (tokens as u64).saturating_mul(per_token), per_token }
     }
 
     /// How many more tokens of a sequence fit beyond its share.
-    fn next_tokens(&self, share: &Share, left: &Left) -> usize {
+    pub(crate) fn next_tokens(&self, share: &Share, left: &Left) -> usize {
         let Some(sequence) = self.sequences.get(&share.key) else { return 0 };
         left.fits(sequence.computed + share.tokens, sequence.remaining() - share.tokens)
     }
@@ -111,7 +114,7 @@ impl Scheduler {
         share.tokens += more;
     }
 
-    fn computed(&self, key: SequenceId) -> usize {
+    pub(crate) fn computed(&self, key: SequenceId) -> usize {
         self.sequences.get(&key).map_or(0, |sequence| sequence.computed)
     }
 
@@ -135,11 +138,11 @@ impl Scheduler {
         running
     }
 
-    fn remaining(&self, key: SequenceId) -> usize {
+    pub(crate) fn remaining(&self, key: SequenceId) -> usize {
         self.sequences.get(&key).map_or(0, |sequence| sequence.remaining())
     }
 
-    fn shortest_first(&self, keys: &[SequenceId]) -> Vec<SequenceId> {
+    pub(crate) fn shortest_first(&self, keys: &[SequenceId]) -> Vec<SequenceId> {
         let mut keys = keys.to_vec();
         keys.sort_by_key(|key| self.sequences.get(key).map(|s| (s.priority, s.remaining(), s.rank)));
         keys
@@ -156,7 +159,7 @@ impl Scheduler {
     }
 
     /// Replaces the next, still empty block of a sequence by a published one of the same prefix.
-    fn adopt(&mut self, key: SequenceId) -> bool {
+    pub(crate) fn adopt(&mut self, key: SequenceId) -> bool {
         let Some((block, prefix)) = self.next_block(key) else { return false };
         let Some(found) = self.blocks.share_found(&prefix) else { return false };
         let Some(sequence) = self.sequences.get_mut(&key) else { return false };
@@ -169,11 +172,11 @@ impl Scheduler {
     }
 
     /// Somebody computes the same block in this very step: it can be adopted in the next one.
-    fn comes_by_itself(&mut self, key: SequenceId, filling: &HashSet<BlockHash>) -> bool {
+    pub(crate) fn comes_by_itself(&mut self, key: SequenceId, filling: &HashSet<BlockHash>) -> bool {
         self.next_block(key).is_some_and(|(_, prefix)| filling.contains(&prefix))
     }
 
-    fn note_filling(&mut self, share: &Share, filling: &mut HashSet<BlockHash>) {
+    pub(crate) fn note_filling(&mut self, share: &Share, filling: &mut HashSet<BlockHash>) {
         let block_size = self.config.block_size;
         let Some(sequence) = self.sequences.get_mut(&share.key).filter(|_| self.config.prefix_cache) else {
             return;

@@ -25,7 +25,8 @@ pub struct Scheduler {
     pub(crate) choices: HashMap<SequenceId, RequestId>,
     /// Events of cancellations, told by the next commit.
     pub(crate) events: Vec<Event>,
-    pub(crate) in_flight: Option<InFlight>,
+    /// Plans that are not committed: the last one, and one interposed.
+    pub(crate) in_flight: Vec<InFlight>,
     pub(crate) counters: Counters,
     pub(crate) step: u64,
     next_sequence: u64,
@@ -43,6 +44,8 @@ pub(crate) struct InFlight {
     pub(crate) works: Vec<SequenceId>,
     /// Those of them whose last block is filled by a copy of this plan.
     pub(crate) copied: Vec<SequenceId>,
+    /// The most urgent priority among those that read on after it; nothing may overtake when nobody does.
+    pub(crate) overtaken: Option<u8>,
 }
 
 #[derive(Debug, Default)]
@@ -52,6 +55,7 @@ pub(crate) struct Counters {
     pub(crate) computed_tokens: u64,
     pub(crate) recomputed_tokens: u64,
     pub(crate) preemptions: u64,
+    pub(crate) interposed_steps: u64,
 }
 
 impl Scheduler {
@@ -70,7 +74,7 @@ impl Scheduler {
             requests: BTreeMap::new(),
             choices: HashMap::new(),
             events: Vec::new(),
-            in_flight: None,
+            in_flight: Vec::new(),
             counters: Counters::default(),
             step: 0,
             next_sequence: 0,
@@ -183,6 +187,7 @@ impl Scheduler {
             recomputed_tokens: self.counters.recomputed_tokens,
             preemptions: self.counters.preemptions,
             evicted_blocks: self.blocks.evicted,
+            interposed_steps: self.counters.interposed_steps,
         }
     }
 

@@ -242,6 +242,7 @@ fn reader(
                 ("recomputed_tokens", "Tokens computed again after a preemption", s.recomputed_tokens),
                 ("preemptions", "Sequences that lost their blocks", s.preemptions),
                 ("evicted_blocks", "Cached blocks given to something else", s.evicted_blocks),
+                ("interposed_steps", "Steps of short prompts in the middle of another", s.interposed_steps),
             ],
         }
     }

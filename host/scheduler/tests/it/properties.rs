@@ -5,6 +5,7 @@ use std::num::NonZero;
 
 use jackfield_scheduler::{AddError, Config, Millis, Request, RequestId, SequenceId};
 use proptest::collection::vec;
+use proptest::option;
 use proptest::prelude::*;
 
 use crate::stream::{StopAt, text};
@@ -20,6 +21,8 @@ enum Op {
     /// The same two between plan and commit.
     CancelDuring(u8),
     CancelChoiceDuring(u8),
+    /// A step in the middle of which others come, somebody may be cancelled, and short prompts pass.
+    Interpose(Vec<Asked>, Option<u8>),
     /// A plan that is dropped, run or not.
     Lose(bool),
     /// A step in which every so-manieth sample is missing.
@@ -84,6 +87,8 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         1 => any::<u8>().prop_map(Op::CancelChoice),
         1 => any::<u8>().prop_map(Op::CancelDuring),
         1 => any::<u8>().prop_map(Op::CancelChoiceDuring),
+        4 => (vec(asked(), 0..4), option::weighted(0.2, any::<u8>()))
+            .prop_map(|(asked, leaves)| Op::Interpose(asked, leaves)),
         1 => any::<bool>().prop_map(Op::Lose),
         1 => (1..4u8).prop_map(Op::Mute),
     ];
@@ -111,6 +116,7 @@ fn apply(world: &mut World, at: u64, op: &Op, log: &mut String) {
         Op::CancelChoice(which) => cancel_choice(world, *which),
         Op::CancelDuring(which) => step(world, log, |world| cancel(world, *which)),
         Op::CancelChoiceDuring(which) => step(world, log, |world| cancel_choice(world, *which)),
+        Op::Interpose(asked, leaves) => interpose(world, at, asked, *leaves, log),
         Op::Lose(runs) => writeln!(log, "lost {}", world.lose(*runs)).unwrap(),
         Op::Mute(every) => {
             let plan = world.plan();
@@ -132,6 +138,27 @@ fn step(world: &mut World, log: &mut String, between: impl FnOnce(&mut World)) {
     let sampled = world.run(&plan);
     let events = world.commit(&plan, &sampled);
     writeln!(log, "{plan} {events:?}").unwrap();
+}
+
+/// The rows of the outer step are written before and after: it is somewhere between its layers.
+fn interpose(world: &mut World, at: u64, asked: &[Asked], leaves: Option<u8>, log: &mut String) {
+    let outer = world.plan();
+    world.run(&outer);
+    for (nth, asked) in (1..).zip(asked) {
+        add(world, at + 1000 * nth, asked);
+        if let Some((plan, events)) = world.interpose(&outer) {
+            writeln!(log, "meanwhile {plan} {events:?}").unwrap();
+        }
+    }
+    if let Some(which) = leaves {
+        cancel(world, which);
+    }
+    if let Some((plan, events)) = world.interpose(&outer) {
+        writeln!(log, "meanwhile {plan} {events:?}").unwrap();
+    }
+    let sampled = world.run_rows(&outer);
+    let events = world.commit(&outer, &sampled);
+    writeln!(log, "{outer} {events:?}").unwrap();
 }
 
 fn add(world: &mut World, at: u64, asked: &Asked) {

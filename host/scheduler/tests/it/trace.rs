@@ -8,6 +8,7 @@
 //! step / step x3 / run             one step, three, until idle (then only what ends or is preempted is shown)
 //! cancel a / cancel a.1            a request, one choice of it
 //! during cancel a                  schedule, then this, then run and commit
+//! during pass                      the same with an interposed step; several commands are parted by `;`
 //! lose                             schedule, and drop the plan
 //! mute a.0                         a step in which the sampler says nothing for a.0
 //! at 500                           the time
@@ -128,10 +129,22 @@ impl Tracer {
 
     fn during(&mut self, rest: &str) {
         let plan = self.world.plan();
-        self.command(rest);
+        for command in rest.split(';').map(str::trim) {
+            match command {
+                "pass" => self.pass(&plan),
+                _ => self.command(command),
+            }
+        }
         let sampled = self.world.run(&plan);
         let events = self.world.commit(&plan, &sampled);
         self.show(&plan, &events);
+    }
+
+    fn pass(&mut self, outer: &Plan) {
+        match self.world.interpose(outer) {
+            Some((plan, events)) => self.show(&plan, &events),
+            None => self.say("nobody passes"),
+        }
     }
 
     fn lose(&mut self) {

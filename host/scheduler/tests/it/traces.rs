@@ -8,6 +8,7 @@ mod batching;
 mod cancelling;
 mod forks;
 mod memory;
+mod passing;
 mod prefixes;
 
 #[test]

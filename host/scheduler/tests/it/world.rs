@@ -113,6 +113,28 @@ impl World {
         (plan, events)
     }
 
+    /// A step in the middle of `outer`, which may have written some of its rows already; nothing when nobody may pass.
+    pub(crate) fn interpose(&mut self, outer: &Plan) -> Option<(Plan, Vec<Event>)> {
+        let plan = self.scheduler.interpose(self.now);
+        self.audit();
+        if plan.is_empty() {
+            return None;
+        }
+        assert!(outer.reads_on(), "nobody reads on in {outer}, and yet somebody passed: {plan}");
+        assert!(plan.tokens() <= self.config.max_step_tokens, "over the budget: {plan}");
+        assert!(plan.copies.is_empty() && plan.preempted.is_empty() && !plan.reads_on(), "{plan}");
+        let writes = |plan: &Plan| -> BTreeSet<_> {
+            let slots =
+                |work: &Work| (work.start..work.end()).map(|at| self.slot_of(work, at)).collect::<Vec<_>>();
+            plan.work.iter().flat_map(slots).collect()
+        };
+        assert!(writes(outer).is_disjoint(&writes(&plan)), "{plan} writes where {outer} does");
+        self.check_work(&plan);
+        let sampled = self.run(&plan);
+        let events = self.commit(&plan, &sampled);
+        Some((plan, events))
+    }
+
     /// Schedules, and checks what can be said of a plan before it runs.
     pub(crate) fn plan(&mut self) -> Plan {
         let idle = self.requests.values().all(|watched| watched.open().next().is_none());
@@ -150,6 +172,11 @@ impl World {
                 self.arena[to] = self.arena[from];
             }
         }
+        self.run_rows(plan)
+    }
+
+    /// What is left of a plan after its copies; to be done any number of times.
+    pub(crate) fn run_rows(&mut self, plan: &Plan) -> Vec<Sampled> {
         let mut written = BTreeSet::new();
         for work in &plan.work {
             self.write(work, &mut written);
