@@ -50,9 +50,26 @@ impl Left {
         tokens.saturating_mul(self.per_token + start + tokens / 2)
     }
 
+    fn at_most(self, other: &Left) -> Left {
+        Left { rows: self.rows.min(other.rows), work: self.work.min(other.work), ..self }
+    }
+
     fn part_of_the_first(self) -> Left {
         let part = PART_OF_THE_FIRST as u64;
         Left { rows: self.rows.div_ceil(PART_OF_THE_FIRST), work: self.work.div_ceil(part), ..self }
+    }
+}
+
+/// What is left for pieces of prompts, and for prompts that end in the step: nobody gains when those are cut.
+struct Budget {
+    pieces: Left,
+    whole: Left,
+}
+
+impl Budget {
+    fn take(&mut self, start: usize, tokens: usize) {
+        self.pieces.take(start, tokens);
+        self.whole.take(start, tokens);
     }
 }
 
@@ -61,15 +78,20 @@ impl Scheduler {
     ///
     /// The first in rank has an eighth for sure, and one token at least, so that everyone's turn comes and a long prompt
     /// takes at most eight times its time. All else goes to the most urgent and then the shortest, so that a short prompt
-    /// hardly waits for a long one.
+    /// hardly waits for a long one. One that ends in this step is not cut to make room for a piece of another.
     pub(crate) fn share_prefill(&mut self, rows: usize) -> Vec<Share> {
         let ranked = self.prefilling();
         let Some(first) = ranked.first().copied() else { return Vec::new() };
-        let mut left = self.left_for_prefill(rows);
+        let pieces = self.left_for(self.rows_for_pieces(rows));
+        let mut left = Budget { pieces, whole: self.left_for(rows) };
         let mut filling = HashSet::new();
         let mut head = Share { key: first, tokens: 0 };
-        head.tokens = self.next_tokens(&head, &left.part_of_the_first()).max(1);
+        head.tokens = self.next_tokens(&head, &pieces.part_of_the_first()).max(1);
         left.take(self.computed(first), head.tokens);
+        if rows < self.config.max_step_tokens {
+            // Who writes beside them waits for whole prompts too.
+            left.whole = left.whole.at_most(&pieces);
+        }
         self.note_filling(&head, &mut filling);
 
         let mut shares = Vec::new();
@@ -80,12 +102,14 @@ impl Scheduler {
                 continue;
             }
             let mut share = Share { key, tokens: 0 };
-            if self.next_tokens(&share, &left) == 0 || self.comes_by_itself(key, &filling) {
+            if self.comes_by_itself(key, &filling) {
                 continue;
             }
             self.lengthen(&mut share, &mut left);
-            self.note_filling(&share, &mut filling);
-            shares.push(share);
+            if share.tokens > 0 {
+                self.note_filling(&share, &mut filling);
+                shares.push(share);
+            }
         }
         // What others left for a block to come by itself.
         self.lengthen(&mut head, &mut left);
@@ -93,8 +117,9 @@ impl Scheduler {
         shares
     }
 
-    fn left_for_prefill(&self, rows: usize) -> Left {
-        self.left_for(if self.has_company() { rows.min(self.config.busy_prefill_tokens) } else { rows })
+    /// For pieces of prompts: who comes next waits for them, or at least for a layer of them.
+    fn rows_for_pieces(&self, rows: usize) -> usize {
+        if self.has_company() { rows.min(self.config.busy_prefill_tokens) } else { rows }
     }
 
     pub(crate) fn left_for(&self, tokens: usize) -> Left {
@@ -108,8 +133,10 @@ impl Scheduler {
         left.fits(sequence.computed + share.tokens, sequence.remaining() - share.tokens)
     }
 
-    fn lengthen(&self, share: &mut Share, left: &mut Left) {
-        let more = self.next_tokens(share, left);
+    fn lengthen(&self, share: &mut Share, left: &mut Budget) {
+        let remaining = self.remaining(share.key) - share.tokens;
+        let whole = self.next_tokens(share, &left.whole);
+        let more = if whole == remaining { whole } else { self.next_tokens(share, &left.pieces) };
         left.take(self.computed(share.key) + share.tokens, more);
         share.tokens += more;
     }

@@ -104,6 +104,43 @@ fn steps_are_short_while_there_is_company_and_for_a_while_after() {
 }
 
 #[test]
+fn a_prompt_that_ends_in_a_step_is_not_cut_unless_somebody_writes_beside_it() {
+    check(
+        "config step=16 busy=4 blocks=64
+         add long prompt=60 max=1
+         step
+         add short prompt=6 max=3
+         step
+         add same prompt=4 max=1
+         step
+         add more prompt=5 max=1
+         step",
+        expect![[r#"
+            long is s0
+            step 1: 16 tokens
+              s0 0+16 [b0 b1 b2 b3]
+            short is s1
+            step 2: 7 tokens
+              s0 16+1 [b0 b1 b2 b3 b4]
+              s1 0+6 [b15 b16] > s1
+              = s1 token 879
+            same is s2
+            step 3: 6 tokens
+              s1 6+1 [b15 b16] > s1
+              s0 17+1 [b0 b1 b2 b3 b4]
+              s2 0+4 [b17] > s2
+              = s1 token 736, s2 token 693, s2 finished length after 1, r2 done prompt=4 completion=1 cached=0
+            more is s3
+            step 4: 5 tokens
+              s1 7+1 [b15 b16] > s1
+              s0 18+1 [b0 b1 b2 b3 b4]
+              s3 0+3 [b18]
+              = s1 token 303, s1 finished length after 3, r1 done prompt=6 completion=3 cached=0
+        "#]],
+    );
+}
+
+#[test]
 fn deep_in_a_prompt_a_step_has_fewer_tokens() {
     check(
         "config step=8 depth=8 blocks=32
