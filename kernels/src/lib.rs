@@ -21,6 +21,7 @@ mod kv;
 mod matmul;
 mod matrix;
 mod pool;
+mod presence;
 mod quantized;
 mod rope;
 mod shared;

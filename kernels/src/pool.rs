@@ -3,8 +3,8 @@
 //! Each thread has a run of neighbouring tasks, which it claims one by one from the front, so that it reads memory in
 //! order and shares no cache line with the others while it does; who has none left takes from the back of another's. The
 //! caller takes part, and an operation is over when every task is done: nobody waits for a thread that has not begun one.
-//! So a thread that the system has put aside costs at most the task in its hands, and the operation slows down in
-//! proportion to the processor time it gets.
+//! So a thread that the system has put aside costs at most the task in its hands. One that gets next to no processor time
+//! is not called for a while (`presence.rs`): the others are faster without it.
 
 use std::any::Any;
 use std::cell::UnsafeCell;
@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+use crate::presence::Presence;
 
 /// How long a thread looks for work, or for the end of it, before it sleeps: longer than the gap between two operations
 /// of a step, shorter than what anybody would notice on the electricity bill.
@@ -26,23 +28,26 @@ type Task<'a> = dyn Fn(usize, usize) + Sync + 'a;
 pub(crate) struct Pool {
     shared: Arc<Shared>,
     /// Held while an operation runs; who finds it taken works alone.
-    busy: Mutex<()>,
+    busy: Mutex<Presence>,
     workers: Vec<JoinHandle<()>>,
 }
 
 struct Shared {
     /// Tasks nobody has claimed yet, a run for each thread.
     runs: Box<[Run]>,
+    /// By thread.
+    seats: Box<[Seat]>,
     done: AtomicUsize,
     job: UnsafeCell<Job>,
     panicked: AtomicBool,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
     closing: AtomicBool,
-    /// Threads asleep, or about to be.
+    /// Threads asleep, or about to be, that may be called.
     sleepers: AtomicUsize,
     caller_sleeps: AtomicBool,
     door: Mutex<()>,
     work: Condvar,
+    rested: Condvar,
     finished: Condvar,
 }
 
@@ -55,7 +60,18 @@ struct Job {
 /// Tasks `first..end` that nobody has claimed yet, in one number so that a claim is one exchange: `first` in the low half.
 /// A line of its own, and the line beside it, which processors fetch together.
 #[repr(align(128))]
+#[derive(Default)]
 struct Run(AtomicU64);
+
+/// What is said of a thread, and to it.
+#[repr(align(128))]
+#[derive(Default)]
+struct Seat {
+    /// Tasks it has done since this was last looked at.
+    did: AtomicU64,
+    /// It is not to take tasks.
+    rests: AtomicBool,
+}
 
 impl Run {
     fn store(&self, first: u32, end: u32) {
@@ -103,7 +119,8 @@ impl Pool {
         fn nothing(_: usize, _: usize) {}
         const NOTHING: &Task<'static> = &nothing;
         let shared = Arc::new(Shared {
-            runs: (0..threads.max(1)).map(|_| Run(AtomicU64::new(0))).collect(),
+            runs: (0..threads.max(1)).map(|_| Run::default()).collect(),
+            seats: (0..threads.max(1)).map(|_| Seat::default()).collect(),
             done: AtomicUsize::new(0),
             job: UnsafeCell::new(Job { task: NOTHING, total: 0 }),
             panicked: AtomicBool::new(false),
@@ -113,6 +130,7 @@ impl Pool {
             caller_sleeps: AtomicBool::new(false),
             door: Mutex::new(()),
             work: Condvar::new(),
+            rested: Condvar::new(),
             finished: Condvar::new(),
         });
         let worker = |index| {
@@ -122,7 +140,7 @@ impl Pool {
         };
         // Where the system refuses a thread, the others do its work.
         let workers = (1..threads.max(1)).filter_map(worker).collect();
-        Self { shared, busy: Mutex::new(()), workers }
+        Self { shared, busy: Mutex::new(Presence::new(threads.max(1))), workers }
     }
 
     /// Threads, the caller among them.
@@ -137,15 +155,19 @@ impl Pool {
         if tasks <= 1 || self.workers.is_empty() || u32::try_from(tasks).is_err() {
             return (0..tasks).for_each(|index| task(0, index));
         }
-        let Ok(_busy) = self.busy.try_lock() else {
+        let Ok(mut presence) = self.busy.try_lock() else {
             return (0..tasks).for_each(|index| task(0, index));
         };
+        let begun = Instant::now();
         self.shared.publish(tasks, task);
         self.shared.work_off(0);
         self.shared.await_done(tasks);
+        if presence.note(tasks, begun, begun.elapsed()) {
+            self.shared.look_around(&mut presence);
+        }
         if self.shared.panicked.load(Acquire) {
             let payload = lock(&self.shared.panic).take();
-            drop(_busy);
+            drop(presence);
             resume_unwind(payload.unwrap_or_else(|| Box::new("a kernel task panicked")));
         }
     }
@@ -156,6 +178,7 @@ impl Drop for Pool {
         self.shared.closing.store(true, SeqCst);
         drop(lock(&self.shared.door));
         self.shared.work.notify_all();
+        self.shared.rested.notify_all();
         for worker in self.workers.drain(..) {
             // A worker catches the panics of its tasks, so there is no result to look at.
             let _ = worker.join();
@@ -172,15 +195,20 @@ impl Shared {
         self.panicked.store(false, Relaxed);
         // SAFETY: the caller holds `busy` and the last job is done, so nobody reads it (see `Sync` above).
         unsafe { *self.job.get() = Job { task, total } };
-        let threads = self.runs.len();
-        for (thread, run) in self.runs.iter().enumerate() {
-            run.store((total * thread / threads) as u32, (total * (thread + 1) / threads) as u32);
+        let there = self.seats.iter().filter(|seat| !seat.rests.load(Relaxed)).count();
+        let present = self.runs.iter().zip(&self.seats).filter(|(_, seat)| !seat.rests.load(Relaxed));
+        for (nth, (run, _)) in present.enumerate() {
+            run.store((total * nth / there) as u32, (total * (nth + 1) / there) as u32);
         }
         if self.sleepers.load(SeqCst) > 0 {
-            // Taking the lock orders this with a thread between its last look and its sleep.
-            drop(lock(&self.door));
+            // The lock orders this with a thread between its last look and its sleep.
+            let _door = lock(&self.door);
             // The caller takes a task itself.
-            (1..total.min(1 + self.sleepers.load(SeqCst))).for_each(|_| self.work.notify_one());
+            let wanted = self.sleepers.load(SeqCst).min(total - 1);
+            // Whoever is called no longer counts as asleep, though it may take its time to get a processor: calling it
+            // again for each operation until then would cost more than it brings.
+            self.sleepers.fetch_sub(wanted, SeqCst);
+            (0..wanted).for_each(|_| self.work.notify_one());
         }
     }
 
@@ -191,9 +219,24 @@ impl Shared {
         from[0].claim_first().or_else(others)
     }
 
+    /// Sends threads that hardly come to rest, and calls back those that have rested.
+    fn look_around(&self, presence: &mut Presence) {
+        presence.judge(self.seats.iter().map(|seat| seat.did.swap(0, Relaxed)));
+        let mut back = false;
+        for (seat, rests) in self.seats.iter().zip(presence.resting()) {
+            back |= seat.rests.swap(rests, SeqCst) && !rests;
+        }
+        if back {
+            drop(lock(&self.door));
+            self.rested.notify_all();
+        }
+    }
+
     /// Claims and runs tasks until none is left.
     fn work_off(&self, thread: usize) {
-        while let Some(index) = self.claim(thread) {
+        let seat = &self.seats[thread];
+        while let Some(index) = (!seat.rests.load(Relaxed)).then(|| self.claim(thread)).flatten() {
+            seat.did.fetch_add(1, Relaxed);
             // SAFETY: a task of this job was claimed and is not done, so the job stays as it is (see `Sync` above).
             let job = unsafe { *self.job.get() };
             if !self.panicked.load(Relaxed) {
@@ -229,15 +272,24 @@ impl Shared {
     /// The life of a worker.
     fn serve(&self, thread: usize) {
         let wanted = || self.runs.iter().any(|run| !run.is_empty()) || self.closing.load(SeqCst);
+        let rests = || self.seats[thread].rests.load(SeqCst) && !self.closing.load(SeqCst);
         while !self.closing.load(SeqCst) {
+            if rests() {
+                let mut door = lock(&self.door);
+                while rests() {
+                    door = self.rested.wait(door).unwrap_or_else(PoisonError::into_inner);
+                }
+            }
             // With an offer: the caller may be waiting for this very processor.
             if !look(wanted, std::thread::yield_now) {
-                let mut door = lock(&self.door);
+                let door = lock(&self.door);
                 self.sleepers.fetch_add(1, SeqCst);
-                while !wanted() {
-                    door = self.work.wait(door).unwrap_or_else(PoisonError::into_inner);
+                if wanted() {
+                    // Nobody who saw it asleep has got the door since.
+                    self.sleepers.fetch_sub(1, SeqCst);
+                } else {
+                    drop(self.work.wait(door));
                 }
-                self.sleepers.fetch_sub(1, SeqCst);
             }
             self.work_off(thread);
         }
