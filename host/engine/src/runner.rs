@@ -19,6 +19,8 @@ pub(crate) struct ModelRunner {
 pub(crate) struct Memory {
     pub(crate) scratch: Scratch,
     pub(crate) inputs: Inputs,
+    /// Empty between steps.
+    pub(crate) spans: Vec<KvSpan<'static>>,
 }
 
 /// The rows of a step.
@@ -33,7 +35,7 @@ pub(crate) struct Inputs {
 impl ModelRunner {
     /// `rows` is the largest step.
     pub(crate) fn new(model: Arc<Model>, kv: KvArena, rows: usize) -> Self {
-        let memory = vec![Memory { scratch: Scratch::new(&model, rows), inputs: Inputs::default() }];
+        let memory = vec![Memory::new(&model, rows)];
         ModelRunner { model, kv, memory, logits: Vec::new() }
     }
 
@@ -42,8 +44,7 @@ impl ModelRunner {
         for copy in &plan.copies {
             self.kv.copy_block(copy.from.0, copy.to.0);
         }
-        let new = || Memory { scratch: Scratch::new(&self.model, 0), inputs: Inputs::default() };
-        let mut memory = self.memory.pop().unwrap_or_else(new);
+        let mut memory = self.memory.pop().unwrap_or_else(|| Memory::new(&self.model, 0));
         memory.inputs.fill(&plan.work);
         memory
     }
@@ -73,6 +74,18 @@ impl ModelRunner {
     }
 }
 
+impl Memory {
+    fn new(model: &Model, rows: usize) -> Self {
+        Memory { scratch: Scratch::new(model, rows), inputs: Inputs::default(), spans: Vec::new() }
+    }
+}
+
+/// The same list, empty, for references of another life. (Collecting in place keeps the allocation; a test counts.)
+pub(crate) fn emptied<'a>(mut spans: Vec<KvSpan<'_>>) -> Vec<KvSpan<'a>> {
+    spans.clear();
+    spans.into_iter().map(|span| KvSpan { table: &[], ..span }).collect()
+}
+
 impl Inputs {
     fn fill(&mut self, work: &[Work]) {
         self.tokens.clear();
@@ -89,18 +102,18 @@ impl Inputs {
         }
     }
 
-    /// Which rows belong to whom; `work` as in [`fill`](Self::fill).
-    pub(crate) fn spans(&self, work: &[Work]) -> Vec<KvSpan<'_>> {
+    /// Which rows belong to whom, in the memory of an empty list; `work` as in [`fill`](Self::fill).
+    pub(crate) fn spans<'a>(&'a self, work: &[Work], list: Vec<KvSpan<'static>>) -> Vec<KvSpan<'a>> {
         let (mut row, mut tables) = (0, &self.tables[..]);
-        work.iter()
-            .map(|item| {
-                let (table, rest) = tables.split_at(item.table.len());
-                tables = rest;
-                let span = KvSpan { table, start: item.start, len: item.tokens.len(), row };
-                row += item.tokens.len();
-                span
-            })
-            .collect()
+        let mut spans = emptied(list);
+        spans.extend(work.iter().map(|item| {
+            let (table, rest) = tables.split_at(item.table.len());
+            tables = rest;
+            let span = KvSpan { table, start: item.start, len: item.tokens.len(), row };
+            row += item.tokens.len();
+            span
+        }));
+        spans
     }
 
     pub(crate) fn batch<'a>(&'a self, spans: &'a [KvSpan<'a>]) -> Batch<'a> {

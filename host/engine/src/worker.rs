@@ -13,7 +13,7 @@ use jackfield_scheduler::{Event, FinishReason, Millis, Plan, Request, RequestId,
 use crate::engine::{Admission, Shared};
 use crate::job::{EngineFault, Finish, Job, Output, Usage};
 use crate::outbox::{Answer, Responder};
-use crate::runner::ModelRunner;
+use crate::runner::{ModelRunner, emptied};
 use crate::sampler::{Chosen, Desk, Sampler};
 use crate::text::StopMatcher;
 
@@ -48,7 +48,15 @@ pub(crate) struct Worker {
     sequences: HashMap<SequenceId, Writer>,
     requests: HashMap<RequestId, Running>,
     desk: Desk,
+    lists: Lists,
     started: Instant,
+}
+
+/// What a step fills and empties again.
+#[derive(Default)]
+struct Lists {
+    sampled: Vec<Sampled>,
+    events: Vec<Event>,
 }
 
 /// One sequence: how it chooses, where its text goes, when it ends.
@@ -85,6 +93,7 @@ impl Worker {
             sequences: HashMap::new(),
             requests: HashMap::new(),
             desk: Desk::default(),
+            lists: Lists::default(),
             started: Instant::now(),
         }
     }
@@ -106,6 +115,7 @@ impl Worker {
         while self.drain_inbox().is_ok() {
             let plan = self.shared.scheduler().schedule(self.now());
             self.step(&plan)?;
+            self.shared.scheduler().recycle(plan);
         }
         Ok(())
     }
@@ -185,19 +195,20 @@ impl Worker {
         if !plan.is_empty() {
             self.run_layers(plan)?;
         }
-        let sampled = self.sample(plan);
+        let Lists { mut sampled, mut events } = std::mem::take(&mut self.lists);
+        self.sample(plan, &mut sampled);
         let now = self.now();
-        let events = self.shared.scheduler().commit(plan, &sampled, now);
-        for event in events {
-            self.deliver(event);
-        }
+        self.shared.scheduler().commit(plan, &sampled, now, &mut events);
+        events.drain(..).for_each(|event| self.deliver(event));
+        sampled.clear();
+        self.lists = Lists { sampled, events };
         Ok(())
     }
 
     /// Runs the model. While it reads the middle of a long prompt, short ones that come are read between two layers.
     fn run_layers(&mut self, plan: &Plan) -> Result<(), EngineFault> {
         let mut memory = self.runner.prepare(plan);
-        let spans = memory.inputs.spans(&plan.work);
+        let spans = memory.inputs.spans(&plan.work, memory.spans);
         let pass = self.runner.begin(memory.inputs.batch(&spans), &mut memory.scratch);
         let mut pass = pass.map_err(|error| EngineFault { message: error.to_string() })?;
         let (begun, mut lent) = (Instant::now(), Duration::ZERO);
@@ -208,7 +219,7 @@ impl Worker {
                 lent += self.let_pass()?;
             }
         }
-        drop(spans);
+        memory.spans = emptied(spans);
         self.runner.put_back(memory);
         Ok(())
     }
@@ -224,12 +235,12 @@ impl Worker {
             return Ok(Duration::ZERO);
         }
         self.step(&plan)?;
+        self.shared.scheduler().recycle(plan);
         Ok(begun.elapsed())
     }
 
     /// Chooses a token for every sequence that has one due, and takes it into its text.
-    fn sample(&mut self, plan: &Plan) -> Vec<Sampled> {
-        let mut sampled = Vec::new();
+    fn sample(&mut self, plan: &Plan, sampled: &mut Vec<Sampled>) {
         let due = plan.work.iter().filter(|work| !work.sample.is_empty());
         for (row, work) in due.enumerate() {
             for &sequence in &work.sample {
@@ -239,7 +250,6 @@ impl Worker {
                 sampled.push(Sampled { sequence, token: chosen.token, stop });
             }
         }
-        sampled
     }
 
     fn deliver(&mut self, event: Event) {

@@ -1,42 +1,36 @@
 //! Taking a step's results.
 
-use std::collections::HashMap;
-
 use crate::event::{Event, FinishReason, Sampled};
 use crate::plan::{Plan, Work};
 use crate::request::{Millis, SequenceId};
 use crate::scheduler::Scheduler;
 
-/// The samples of each sequence, in order.
-type Samples<'a> = HashMap<SequenceId, Vec<&'a Sampled>>;
-
 impl Scheduler {
-    /// Takes the tokens sampled in a step that has run, and tells what came of it.
+    /// Takes the tokens sampled in a step that has run, and appends what came of it to `events`.
     ///
     /// Sequences cancelled since the plan was made are skipped, as are samples nobody asked for. A sequence that was to
     /// sample and has none computes its last token again in the next step. A plan that is not in flight is ignored.
-    pub fn commit(&mut self, plan: &Plan, sampled: &[Sampled], now: Millis) -> Vec<Event> {
+    pub fn commit(&mut self, plan: &Plan, sampled: &[Sampled], now: Millis, events: &mut Vec<Event>) {
         self.advance(now);
-        let mut events = std::mem::take(&mut self.events);
+        events.append(&mut self.events);
         let Some(at) = self.in_flight.iter().position(|in_flight| in_flight.step == plan.step) else {
-            return events;
+            return;
         };
         let in_flight = self.in_flight.remove(at);
-        let mut samples = Samples::new();
-        for sample in sampled {
-            samples.entry(sample.sequence).or_default().push(sample);
-        }
-        for (work, key) in plan.work.iter().zip(in_flight.works) {
-            self.commit_rows(key, work);
-            if work.sample.is_empty() {
+        for (work, key) in plan.work.iter().zip(&in_flight.works) {
+            self.commit_rows(*key, work);
+            let Some(sequence) = self.sequences.get(key).filter(|_| !work.sample.is_empty()) else {
+                continue;
+            };
+            if sequence.choices == [*key] {
+                self.accept(*key, work, sampled, events);
                 continue;
             }
-            for choice in self.fork(key) {
-                let drawn = samples.get(&choice).map_or(&[][..], |drawn| drawn);
-                self.accept(choice, work, drawn, &mut events);
+            for choice in self.fork(*key) {
+                self.accept(choice, work, sampled, events);
             }
         }
-        events
+        self.spare.put_keys(in_flight.works);
     }
 
     /// The rows are in their blocks. Blocks that became whole are published.
@@ -63,9 +57,6 @@ impl Scheduler {
     fn fork(&mut self, key: SequenceId) -> Vec<SequenceId> {
         let Some(sequence) = self.sequences.get(&key) else { return Vec::new() };
         let choices = sequence.choices.clone();
-        if choices == [key] {
-            return choices;
-        }
         let request = sequence.request;
         let forks: Vec<_> = choices.iter().map(|choice| sequence.fork(*choice)).collect();
         for fork in &forks {
@@ -82,13 +73,14 @@ impl Scheduler {
         choices
     }
 
-    /// Appends what was drawn for one choice, up to its end. One token more than the rows after the known ones can be
-    /// taken: their keys and values are in place, that of the last token is not.
-    fn accept(&mut self, choice: SequenceId, work: &Work, drawn: &[&Sampled], events: &mut Vec<Event>) {
+    /// Appends what was drawn for one of the choices, up to its end. One token more than the rows after the known ones can
+    /// be taken: their keys and values are in place, that of the last token is not.
+    fn accept(&mut self, choice: SequenceId, work: &Work, sampled: &[Sampled], events: &mut Vec<Event>) {
         let Some(sequence) = self.sequences.get_mut(&choice) else { return };
         let most = (work.end() + 1).saturating_sub(sequence.known());
         let mut ends = None;
-        for sample in drawn.iter().take(most) {
+        let drawn = sampled.iter().filter(|sample| sample.sequence == choice);
+        for sample in drawn.take(most) {
             sequence.push(sample.token);
             events.push(Event::Token { sequence: choice, token: sample.token });
             if let Some(pending) = self.requests.get_mut(&sequence.request) {

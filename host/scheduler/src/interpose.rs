@@ -31,9 +31,9 @@ impl Scheduler {
         }
         self.step += 1;
         self.counters.interposed_steps += 1;
-        let (works, work) = shares.iter().filter_map(|share| Some((share.key, self.work(share)?))).unzip();
+        let (works, plan) = self.plan(shares.into_iter());
         self.in_flight.push(InFlight { step: self.step, works, copied: Vec::new(), overtaken: None });
-        Plan { step: self.step, work, ..Plan::default() }
+        plan
     }
 
     /// Prompts that nobody has begun to answer and that fit a step to their end, the most urgent and shortest first.

@@ -13,9 +13,10 @@
 //!     let plan = scheduler.schedule(Millis(0));
 //!     // Here the engine runs `plan.copies`, then the rows of `plan.work`, and samples for each id in `work.sample`.
 //!     let sampled: Vec<_> = plan.sampling().map(|sequence| Sampled { sequence, token: 42, stop: false }).collect();
-//!     for event in scheduler.commit(&plan, &sampled, Millis(1)) {
-//!         println!("{event}");
-//!     }
+//!     let mut events = Vec::new();
+//!     scheduler.commit(&plan, &sampled, Millis(1), &mut events);
+//!     events.iter().for_each(|event| println!("{event}"));
+//!     scheduler.recycle(plan);
 //! }
 //! assert_eq!(scheduler.stats().used_blocks, 0);
 //! ```
@@ -62,6 +63,7 @@ mod prefix;
 mod request;
 mod scheduler;
 mod sequence;
+mod spare;
 
 pub use config::{Config, ConfigError, LINGER_MS};
 pub use event::{Event, FinishReason, Sampled, Stats, Usage};

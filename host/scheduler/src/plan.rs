@@ -69,6 +69,14 @@ impl Plan {
 }
 
 impl Work {
+    /// Without tokens, blocks and samples, but with room for them.
+    pub(crate) fn cleared(mut self) -> Self {
+        self.tokens.clear();
+        self.table.clear();
+        self.sample.clear();
+        self
+    }
+
     /// The position after the last row.
     pub fn end(&self) -> usize {
         self.start + self.tokens.len()

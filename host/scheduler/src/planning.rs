@@ -30,15 +30,30 @@ impl Scheduler {
             self.admit(&mut draft);
         }
         let decodes = self.decodes();
-        let shares = self.share_prefill(self.config.max_step_tokens.saturating_sub(decodes.len()));
-        let shares = decodes.into_iter().map(|key| Share { key, tokens: 1 }).chain(shares);
-        let (works, work): (Vec<_>, Vec<_>) =
-            shares.filter_map(|share| Some((share.key, self.work(&share)?))).unzip();
+        let prefill = self.share_prefill(self.config.max_step_tokens.saturating_sub(decodes.len()));
+        let shares = decodes.iter().map(|key| Share { key: *key, tokens: 1 }).chain(prefill);
+        let (works, mut plan) = self.plan(shares);
+        self.spare.put_keys(decodes);
 
         let Draft { copies, copied, preempted } = draft;
-        let overtaken = self.overtaken(&work, &works);
+        let overtaken = self.overtaken(&plan.work, &works);
         self.in_flight.push(InFlight { step: self.step, works, copied, overtaken });
-        Plan { step: self.step, copies, work, preempted }
+        plan.copies.extend(copies);
+        plan.preempted.extend(preempted);
+        plan
+    }
+
+    /// The keys and the plan of shares.
+    pub(crate) fn plan(&mut self, shares: impl Iterator<Item = Share>) -> (Vec<SequenceId>, Plan) {
+        let (mut works, mut plan) = (self.spare.keys(), self.spare.plan());
+        plan.step = self.step;
+        for share in shares {
+            if let Some(work) = self.work(&share) {
+                works.push(share.key);
+                plan.work.push(work);
+            }
+        }
+        (works, plan)
     }
 
     /// A plan that was never committed may not have run. What it would have computed is still to be computed; only a
@@ -52,14 +67,17 @@ impl Scheduler {
     }
 
     /// Running sequences that compute one token, in rank order.
-    fn decodes(&self) -> Vec<SequenceId> {
+    fn decodes(&mut self) -> Vec<SequenceId> {
+        let mut keys = self.spare.keys();
         let running = self.running.iter().filter_map(|rank| self.sequences.get(&rank.id));
-        running.filter(|sequence| sequence.remaining() == 1).map(|sequence| sequence.rank.id).collect()
+        keys.extend(running.filter(|sequence| sequence.remaining() == 1).map(|sequence| sequence.rank.id));
+        keys
     }
 
     /// Gives every decode a block of its own to write into; the last in rank pays.
     fn grow_decodes(&mut self, draft: &mut Draft) {
-        for key in self.decodes() {
+        let decodes = self.decodes();
+        for &key in &decodes {
             // A victim is further down this list, or not on it.
             while self.sequences.get(&key).is_some_and(|sequence| !sequence.table.is_empty()) {
                 if self.make_writable(key, draft) {
@@ -69,6 +87,7 @@ impl Scheduler {
                 self.preempt(last, draft);
             }
         }
+        self.spare.put_keys(decodes);
     }
 
     /// Makes the block of the next position exist and belong to this sequence alone. False when that takes a block and
@@ -116,15 +135,15 @@ impl Scheduler {
     }
 
     /// The rows of one share, as plain data.
-    pub(crate) fn work(&self, share: &Share) -> Option<Work> {
+    fn work(&mut self, share: &Share) -> Option<Work> {
         let sequence = self.sequences.get(&share.key)?;
         let (start, end) = (sequence.computed, sequence.computed + share.tokens);
-        Some(Work {
-            sequence: *sequence.choices.first()?,
-            start,
-            tokens: sequence.tokens(start..end),
-            table: sequence.table[..self.config.blocks_for(end)].to_vec(),
-            sample: if end == sequence.known() { sequence.choices.clone() } else { Vec::new() },
-        })
+        let mut work = self.spare.work(*sequence.choices.first()?, start);
+        work.tokens.extend(sequence.tokens(start..end));
+        work.table.extend_from_slice(&sequence.table[..self.config.blocks_for(end)]);
+        if end == sequence.known() {
+            work.sample.extend_from_slice(&sequence.choices);
+        }
+        Some(work)
     }
 }

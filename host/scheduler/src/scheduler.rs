@@ -6,9 +6,11 @@ use std::sync::Arc;
 use crate::blocks::Blocks;
 use crate::config::{Config, ConfigError, LINGER_MS};
 use crate::event::{Event, Stats, Usage};
+use crate::plan::Plan;
 use crate::prefix::Chain;
 use crate::request::{AddError, Millis, Request, RequestId, SequenceId};
 use crate::sequence::{Pending, Rank, Sequence};
+use crate::spare::Spare;
 
 /// Decides what each step computes. See the crate's documentation for how.
 ///
@@ -27,6 +29,7 @@ pub struct Scheduler {
     pub(crate) events: Vec<Event>,
     /// Plans that are not committed: the last one, and one interposed.
     pub(crate) in_flight: Vec<InFlight>,
+    pub(crate) spare: Spare,
     pub(crate) counters: Counters,
     pub(crate) step: u64,
     next_sequence: u64,
@@ -75,6 +78,7 @@ impl Scheduler {
             choices: HashMap::new(),
             events: Vec::new(),
             in_flight: Vec::new(),
+            spare: Spare::default(),
             counters: Counters::default(),
             step: 0,
             next_sequence: 0,
@@ -149,6 +153,11 @@ impl Scheduler {
             }
         }
         true
+    }
+
+    /// Takes back a plan that is done, so that another is made in its memory. Optional.
+    pub fn recycle(&mut self, plan: Plan) {
+        self.spare.put_plan(plan);
     }
 
     /// Tokens of this prompt that a request of this salt would not have to compute now. Takes time with the prompt.

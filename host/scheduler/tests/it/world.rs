@@ -185,7 +185,9 @@ impl World {
     }
 
     pub(crate) fn commit(&mut self, plan: &Plan, sampled: &[Sampled]) -> Vec<Event> {
-        let events = self.scheduler.commit(plan, sampled, self.now);
+        let mut events = Vec::new();
+        self.scheduler.commit(plan, sampled, self.now, &mut events);
+        self.scheduler.recycle(plan.clone());
         let open: Vec<_> = plan.sampling().filter(|id| self.is_open(*id)).collect();
         self.decoding.extend(open);
         for event in &events {
