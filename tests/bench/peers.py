@@ -136,15 +136,7 @@ class MistralRs:
 
     @classmethod
     def prepare(cls, _jobs):
-        have = cls.python.exists() and subprocess.run([cls.python, "-c", "import mistralrs"],
-                                                      capture_output=True).returncode == 0
-        if have:
-            return
-        venv.create(KEPT / "mistralrs", with_pip=True)
-        done = subprocess.run([cls.python, "-m", "pip", "install", "--quiet", "--only-binary", ":all:", "mistralrs"],
-                              capture_output=True, text=True)
-        if done.returncode:
-            raise Failed("its wheel cannot be installed: " + (done.stderr.strip().splitlines() or ["pip failed"])[-1])
+        python_with("mistralrs", "mistralrs")
 
     @classmethod
     def start(cls, file, threads, streams, _context):
@@ -154,6 +146,20 @@ class MistralRs:
 
 
 PEERS = {peer.name: peer for peer in (LlamaServer, MistralRs, Itself)}
+
+
+def python_with(name, package):
+    """A Python that has this package from PyPI, in a folder of that name."""
+    folder = KEPT / name
+    python = folder / "bin/python"
+    if python.exists() and subprocess.run([python, "-c", f"import {package}"], capture_output=True).returncode == 0:
+        return python
+    venv.create(folder, with_pip=True)
+    done = subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+                           "--only-binary", ":all:", package], capture_output=True, text=True)
+    if done.returncode:
+        raise Failed(f"{package} cannot be installed: " + (done.stderr.strip().splitlines() or ["pip failed"])[-1])
+    return python
 
 
 def build_ours():
@@ -167,14 +173,29 @@ def default_model():
     return Path(said.strip().splitlines()[-1])
 
 
-def requantised(file, quant, jobs):
-    """The file with its matrices in another type; not for its answers, only for its speed."""
+def synthetic(base):
+    """The model of synthetic.py, in F16: made once."""
+    target = KEPT / "synthetic.F16.gguf"
+    if not target.is_file():
+        script = Path(__file__).parent / "synthetic.py"
+        partial = target.with_suffix(".partial")
+        done = subprocess.run([python_with("synthetic", "gguf"), script, base, partial], capture_output=True, text=True)
+        if done.returncode:
+            raise Failed("the synthetic model cannot be made: " + (done.stderr.strip().splitlines() or [""])[-1])
+        partial.rename(target)
+    return target
+
+
+def requantised(file, quant, jobs, pure=False):
+    """The file with its matrices in another type; not for its answers, only for its speed. `pure`: all of them, where
+    llama-quantize would give some to a larger type."""
     target = KEPT / f"{file.stem}.{quant}.gguf"
     if not target.is_file():
         partial = target.with_suffix(".partial")
         log = KEPT / "quantize.log"
+        options = ["--allow-requantize"] + ["--pure"] * pure
         with log.open("w") as out:
-            done = subprocess.run([llama("llama-quantize", jobs), "--allow-requantize", file, partial, quant],
+            done = subprocess.run([llama("llama-quantize", jobs), *options, file, partial, quant],
                                   stdout=out, stderr=out)
         if done.returncode:
             raise Failed(f"llama-quantize cannot make {quant} of {file.name}; see {log}")

@@ -10,8 +10,20 @@ from pathlib import Path
 import peers
 
 
+# A work that takes longer has no figure; the works after it have theirs.
+LIMIT_S = 1800
+
+
 class Failed(Exception):
     """Why a work has no figure."""
+
+
+class TimeUp(Failed):
+    """A run of the client was ended at its limit."""
+
+
+class AtLeast(float):
+    """A figure that was not measured to its end."""
 
 
 class Work:
@@ -53,26 +65,54 @@ class Work:
 
 
 class BusyCore(Work):
-    """How many times slower a server gets when something else takes one core: the worse of reading and writing."""
+    """How many times slower a server gets when something else takes one core: the worse of reading and writing.
+
+    Always a short run. One that has not ended at its limit tells a bound, and that side is not asked again.
+    """
+
+    LIMIT_S = 120
 
     def __init__(self):
         super().__init__(None, "x slower", None, more_is_better=False)
 
-    def value(self, server, seed, quick):
-        idle = self.rates(server, seed, quick)
+    def rounds(self, peer, file, args):
+        servers = {"ours": peers.Ours, "theirs": peer}
+        values = {"ours": [], "theirs": []}
+        for turn in range(args.rounds):
+            for side, kind in servers.items():
+                if any(isinstance(value, AtLeast) for value in values[side]):
+                    continue
+                # A server of its own: one that was given up may still be at work.
+                server = kind.start(file, args.threads, self.streams, self.context)
+                try:
+                    values[side].append(self.slow_down(server, seed(turn)))
+                finally:
+                    server.stop()
+        return values.items()
+
+    def slow_down(self, server, seed):
+        works = [("prefill_512", prefill), ("decode_1", decode)]
+        idle = [self.rate(server, workload, take, seed) for workload, take in works]
         core = max(os.sched_getaffinity(0))
         busy = subprocess.Popen(["taskset", "-c", str(core), "sh", "-c", "while :; do :; done"])
+        worst = 0.0
         try:
-            beside = self.rates(server, seed + 1, quick)
+            for (workload, take), (before, took_s) in zip(works, idle):
+                try:
+                    after, _ = self.rate(server, workload, take, seed + 1)
+                except TimeUp:
+                    return AtLeast(max(worst, self.LIMIT_S / took_s))
+                worst = max(worst, before / after)
         finally:
             busy.kill()
             busy.wait()
-        return max(before / after for before, after in zip(idle, beside))
+        return worst
 
-    @staticmethod
-    def rates(server, seed, quick):
-        return [figure(bench(server, workload, seed, quick))
-                for workload, figure in (("prefill_512", prefill), ("decode_1", decode))]
+    def rate(self, server, workload, take, seed):
+        """The rate, and how long the client ran for it."""
+        begun = time.monotonic()
+        rate = take(bench(server, workload, seed, quick=True, limit_s=self.LIMIT_S))
+        return rate, time.monotonic() - begun
 
 
 class StartToReady(Work):
@@ -94,13 +134,16 @@ class StartToReady(Work):
         return values.items()
 
 
-def bench(server, workload, seed, quick):
+def bench(server, workload, seed, quick, limit_s=LIMIT_S):
     """One run of the client; its report of the workload."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         command = [peers.OURS, "bench", workload, "--url", server.url, "--seed", seed, "--pid", server.pid,
                    "--json", report] + (["--quick"] if quick else [])
-        done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+        try:
+            done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            raise TimeUp(f"{server.name}: not done in {limit_s} s") from None
         if done.returncode:
             raise Failed(f"{server.name}: {(done.stderr.strip().splitlines() or ['the bench failed'])[-1]}")
         report = json.loads(report.read_text())["workloads"][0]
