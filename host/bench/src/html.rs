@@ -1,6 +1,6 @@
 //! The report as one page: nothing is loaded from elsewhere, and it is readable in light and dark.
 
-use crate::plot::{self, Line};
+use crate::plot::{self, Across, Line};
 use crate::report::{LaneReport, PhaseReport, Quantiles, Report, Window, WorkloadReport};
 use crate::table::{label, notes, number};
 
@@ -96,24 +96,23 @@ fn phase(workload: &WorkloadReport, phase: &PhaseReport) -> String {
 }
 
 fn over_time(phase: &PhaseReport) -> String {
+    let middle = |w: &Window| (w.from_s + (w.from_s + phase.window_s).min(phase.seconds)) / 2.0;
     let line = |name: &str, value: fn(&Window) -> Option<f64>| Line {
         name: name.to_owned(),
-        points: phase
-            .series
-            .iter()
-            .filter_map(|w| Some((w.from_s + phase.window_s / 2.0, value(w)?)))
-            .collect(),
+        points: phase.series.iter().filter_map(|w| Some((middle(w), value(w)?))).collect(),
     };
+    // All with the same axis, so that what happened at one time is in one column.
+    let across = Across { end: phase.seconds, unit: "s" };
     [
-        plot::lines("Output tokens a second", "s", &[line("", |w| Some(w.output_tokens_per_s))]),
-        plot::lines("Requests in progress", "s", &[line("", |w| Some(w.in_progress))]),
+        plot::lines("Output tokens a second", across, &[line("", |w| Some(w.output_tokens_per_s))]),
+        plot::lines("Requests in progress", across, &[line("", |w| Some(w.in_progress))]),
         plot::lines(
             "Time to first token, ms",
-            "s",
+            across,
             &[line("P50", |w| w.ttft_p50_ms), line("P95", |w| w.ttft_p95_ms)],
         ),
-        plot::lines("Time between deliveries, P95, ms", "s", &[line("", |w| w.itl_p95_ms)]),
-        plot::lines("Resident memory, MiB", "s", &[line("", |w| w.resident_mib)]),
+        plot::lines("Time between deliveries, P95, ms", across, &[line("", |w| w.itl_p95_ms)]),
+        plot::lines("Resident memory, MiB", across, &[line("", |w| w.resident_mib)]),
     ]
     .concat()
 }
@@ -129,9 +128,10 @@ fn distributions(phase: &PhaseReport) -> String {
         };
         phase.lanes.iter().map(curve).collect()
     };
+    let across = Across { end: 100.0, unit: "%" };
     [
-        plot::lines("Time to first token by percentile, ms", "%", &of(|lane| &lane.ttft_ms)),
-        plot::lines("Time between deliveries by percentile, ms", "%", &of(|lane| &lane.itl_ms)),
+        plot::lines("Time to first token by percentile, ms", across, &of(|lane| &lane.ttft_ms)),
+        plot::lines("Time between deliveries by percentile, ms", across, &of(|lane| &lane.itl_ms)),
     ]
     .concat()
 }

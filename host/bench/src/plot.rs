@@ -1,14 +1,16 @@
 //! Line plots as inline SVG. Colours come from the page, so that they follow its light or dark dress.
 
 use crate::html::escape;
-use crate::table::number;
 
-const WIDTH: f64 = 560.0;
-const HEIGHT: f64 = 200.0;
-const LEFT: f64 = 52.0;
+// About as large as it is shown, so that its text has the size of the page's.
+const WIDTH: f64 = 380.0;
+const HEIGHT: f64 = 180.0;
+const LEFT: f64 = 44.0;
 const RIGHT: f64 = 12.0;
-const TOP: f64 = 12.0;
-const BOTTOM: f64 = 28.0;
+const TOP: f64 = 10.0;
+const BOTTOM: f64 = 26.0;
+/// A line of so few points shows them: where there are gaps, and where it is a single one.
+const FEW: usize = 40;
 
 /// A named line through points that ascend in x.
 pub(crate) struct Line {
@@ -16,48 +18,59 @@ pub(crate) struct Line {
     pub(crate) points: Vec<(f64, f64)>,
 }
 
+/// The axis of several plots that are looked at together.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Across {
+    pub(crate) end: f64,
+    pub(crate) unit: &'static str,
+}
+
 /// A figure with its title, axes from 0, and a legend when there are several lines. Empty when there is nothing to show.
-pub(crate) fn lines(title: &str, x_unit: &str, lines: &[Line]) -> String {
+pub(crate) fn lines(title: &str, across: Across, lines: &[Line]) -> String {
     let lines: Vec<&Line> = lines.iter().filter(|line| !line.points.is_empty()).collect();
-    let most = |axis: fn(&(f64, f64)) -> f64| {
-        lines.iter().flat_map(|line| &line.points).map(axis).fold(0.0, f64::max)
-    };
-    let (x_most, y_most) = (most(|point| point.0), round_up(most(|point| point.1)));
-    if lines.is_empty() || x_most <= 0.0 {
+    if lines.is_empty() || across.end <= 0.0 {
         return String::new();
     }
-    let place = |(x, y): (f64, f64)| {
-        (LEFT + x / x_most * (WIDTH - LEFT - RIGHT), HEIGHT - BOTTOM - y / y_most * (HEIGHT - TOP - BOTTOM))
+    let most = lines.iter().flat_map(|line| &line.points).map(|point| point.1).fold(0.0, f64::max);
+    let up = Ticks::below(most);
+    let top = up.top(most);
+    let place = |x: f64, y: f64| {
+        let (wide, high) = (WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM);
+        (LEFT + x / across.end * wide, HEIGHT - BOTTOM - y / top * high)
     };
     let mut svg = format!(
         "<figure><figcaption>{}</figcaption><svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{0}\">",
         escape(title)
     );
-    for step in 0..=4 {
-        let share = f64::from(step) / 4.0;
-        let (x, y) = place((x_most * share, y_most * share));
-        let (right, below) = (WIDTH - RIGHT, HEIGHT - 8.0);
+    for value in up.upto(top) {
+        let ((_, y), right, before) = (place(0.0, value), WIDTH - RIGHT, LEFT - 6.0);
         svg.push_str(&format!(
-            "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{right}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>"
-        ));
-        svg.push_str(&format!(
-            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-            LEFT - 6.0,
+            "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{right}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\
+             <text x=\"{before}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
             y + 4.0,
-            number(y_most * share)
+            up.label(value)
         ));
-        let unit = if step == 4 { format!(" {x_unit}") } else { String::new() };
-        let anchor = if step == 4 { "end" } else { "middle" };
+    }
+    let along = Ticks::below(across.end);
+    for value in along.upto(across.end) {
+        let is_last = value + along.step > across.end * (1.0 + 1e-9);
+        let unit = if is_last { format!(" {}", escape(across.unit)) } else { String::new() };
+        let anchor = if value > 0.9 * across.end { "end" } else { "middle" };
         svg.push_str(&format!(
-            "<text x=\"{x:.1}\" y=\"{below:.1}\" text-anchor=\"{anchor}\">{}{}</text>",
-            number(x_most * share),
-            escape(&unit)
+            "<text x=\"{:.1}\" y=\"{}\" text-anchor=\"{anchor}\">{}{unit}</text>",
+            place(value, 0.0).0,
+            HEIGHT - 8.0,
+            along.label(value)
         ));
     }
     for (index, line) in lines.iter().enumerate() {
-        let points: Vec<String> =
-            line.points.iter().map(|point| place(*point)).map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-        svg.push_str(&format!("<polyline class=\"line c{}\" points=\"{}\"/>", index % 6, points.join(" ")));
+        let at: Vec<(f64, f64)> = line.points.iter().map(|&(x, y)| place(x, y)).collect();
+        let points: Vec<String> = at.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+        let class = format!("c{}", index % 6);
+        svg.push_str(&format!("<polyline class=\"line {class}\" points=\"{}\"/>", points.join(" ")));
+        for (x, y) in at.iter().filter(|_| at.len() <= FEW) {
+            svg.push_str(&format!("<circle class=\"dot {class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.5\"/>"));
+        }
     }
     svg.push_str("</svg>");
     svg.push_str(&legend(&lines));
@@ -76,17 +89,38 @@ fn legend(lines: &[&Line]) -> String {
     format!("<p class=\"legend\">{}</p>", entries.collect::<String>())
 }
 
-/// The next of 1, 2, 2.5, 5 times a power of ten, so that the axis has plain numbers.
-fn round_up(value: f64) -> f64 {
-    if value <= 0.0 || !value.is_finite() {
-        return 1.0;
+/// Marks of an axis, at multiples of 1, 2 or 5 times a power of ten.
+struct Ticks {
+    step: f64,
+}
+
+impl Ticks {
+    /// At most five up to `most`, the one at 0 apart.
+    fn below(most: f64) -> Ticks {
+        if most <= 0.0 || !most.is_finite() {
+            return Ticks { step: 1.0 };
+        }
+        let power = 10f64.powf((most / 5.0).log10().floor());
+        let enough = |step: &f64| step * 5.0 >= most * (1.0 - 1e-9);
+        Ticks {
+            step: [1.0, 2.0, 5.0].map(|step| step * power).into_iter().find(enough).unwrap_or(10.0 * power),
+        }
     }
-    let power = 10f64.powf(value.log10().floor());
-    [1.0, 2.0, 2.5, 5.0]
-        .map(|step| step * power)
-        .into_iter()
-        .find(|top| *top >= value)
-        .unwrap_or(10.0 * power)
+
+    /// The first mark that nothing is above.
+    fn top(&self, most: f64) -> f64 {
+        (most / self.step - 1e-9).ceil().max(1.0) * self.step
+    }
+
+    fn upto(&self, end: f64) -> impl Iterator<Item = f64> {
+        let step = self.step;
+        (0..=(end / step + 1e-9) as u32).map(move |index| f64::from(index) * step)
+    }
+
+    fn label(&self, value: f64) -> String {
+        let decimals = (-self.step.log10().floor()).max(0.0) as usize;
+        format!("{value:.decimals$}")
+    }
 }
 
 #[cfg(test)]
@@ -94,20 +128,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_axis_ends_at_a_plain_number() {
-        for (value, expected) in
-            [(0.0, 1.0), (1.0, 1.0), (1.1, 2.0), (23.0, 25.0), (450.0, 500.0), (600.0, 1000.0)]
-        {
-            assert!((round_up(value) - expected).abs() < 1e-9, "{value}: {}", round_up(value));
+    fn an_axis_has_plain_numbers() {
+        let axis = |most: f64| {
+            let ticks = Ticks::below(most);
+            ticks.upto(ticks.top(most)).map(|value| ticks.label(value)).collect::<Vec<_>>().join(" ")
+        };
+        for (most, expected) in [
+            (0.0, "0 1"),
+            (1.0, "0.0 0.2 0.4 0.6 0.8 1.0"),
+            (3.5, "0 1 2 3 4"),
+            (5.0, "0 1 2 3 4 5"),
+            (23.0, "0 5 10 15 20 25"),
+            (450.0, "0 100 200 300 400 500"),
+            (2460.0, "0 500 1000 1500 2000 2500"),
+            (0.013, "0.000 0.005 0.010 0.015"),
+        ] {
+            assert_eq!(axis(most), expected, "{most}");
         }
     }
 
     #[test]
     fn points_lie_between_the_axes() {
         let line = |name: &str| Line { name: name.into(), points: vec![(0.0, 0.0), (10.0, 100.0)] };
-        let svg = lines("a < b", "s", &[line("one"), line("two")]);
-        assert!(svg.contains("points=\"52.0,172.0 548.0,12.0\""), "{svg}");
+        let across = Across { end: 10.0, unit: "s" };
+        let svg = lines("a < b", across, &[line("one"), line("two")]);
+        assert!(svg.contains("points=\"44.0,154.0 368.0,10.0\""), "{svg}");
         assert!(svg.contains("a &lt; b") && svg.contains("</i>two</span>"), "{svg}");
-        assert_eq!(lines("none", "s", &[Line { name: String::new(), points: Vec::new() }]), "");
+        assert!(svg.contains(">10 s</text>") && svg.matches("<circle").count() == 4, "{svg}");
+        assert_eq!(lines("none", across, &[Line { name: String::new(), points: Vec::new() }]), "");
     }
 }
