@@ -22,6 +22,9 @@ const NEAR_TIE: f32 = 0.8;
 const LOGIT_TOLERANCE: f32 = 1.5;
 /// Steps that may part at a near-tie, of all; llama.cpp's configurations part at 2.8 to 4.2 % of them.
 const PARTED_AT_MOST: f32 = 0.05;
+/// Full precision is a distance away because activations are rounded to 8 bits; how they are rounded differs. Over the stored
+/// positions the mean may be this much of llama.cpp's: its standard error is 5 %.
+const OF_LLAMA_CPPS_DISTANCE: f64 = 1.2;
 /// Prompts up to this length also run free, all in one batch.
 const SHORT: usize = 400;
 
@@ -166,6 +169,58 @@ fn tiny_models_of_every_kind_give_the_logits_of_llama_cpp() {
         }
     }
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), reference.cases.len(), wrong.join("\n"));
+}
+
+/// What the same weights say when nothing is rounded: see golden/make/distance.py.
+#[derive(Deserialize)]
+struct FullPrecision {
+    meta: FullPrecisionMeta,
+    /// A position, its most likely tokens after it and their log-probabilities.
+    cases: Vec<(usize, Vec<u32>, Vec<f64>)>,
+}
+
+#[derive(Deserialize)]
+struct FullPrecisionMeta {
+    file_sha256: String,
+    llama_cpp_mean_kl: f64,
+    tokens: Vec<u32>,
+}
+
+/// The mean over a text of the Kullback-Leibler divergence from what the same weights say in 32-bit floats.
+#[test]
+fn full_precision_is_no_further_away_than_from_llama_cpp() {
+    let reference: FullPrecision =
+        serde_json::from_str(&support::read("distance.json")).expect("it has this shape");
+    assert_eq!(reference.meta.file_sha256, support::MODEL_SHA256);
+    assert!(reference.cases.len() >= 500);
+    let (model, tokens) = (model(), &reference.meta.tokens);
+    let mut runner = Runner::new(model, tokens.len());
+    let mut sequence = runner.sequence(tokens.len());
+    let mut cases = reference.cases.iter().peekable();
+    let mut sum = 0.0;
+    for (i, part) in tokens.chunks(128).enumerate() {
+        let logits = runner.feed(&mut sequence, part, part.len());
+        let rows: Vec<&[f32]> = logits.chunks(model.config.vocab).collect();
+        while let Some((at, best, exact)) = cases.next_if(|(at, ..)| at / 128 == i) {
+            sum += divergence(rows[at % 128], best, exact);
+        }
+    }
+    let (ours, theirs) = (sum / reference.cases.len() as f64, reference.meta.llama_cpp_mean_kl);
+    println!("mean KL: ours {ours:.2e}, llama.cpp's {theirs:.2e}");
+    assert!(ours <= theirs * OF_LLAMA_CPPS_DISTANCE, "ours {ours:.2e}, llama.cpp's {theirs:.2e}");
+}
+
+/// Of the distributions in which all tokens but the best are one.
+fn divergence(logits: &[f32], best: &[u32], exact: &[f64]) -> f64 {
+    let all = logits.iter().map(|&it| f64::from(it).exp()).sum::<f64>().ln();
+    let terms = best.iter().zip(exact).map(|(&id, &log_p)| (log_p, f64::from(logits[id as usize]) - all));
+    let (mut rest_p, mut rest_q, mut sum) = (1.0, 1.0, 0.0);
+    for (log_p, log_q) in terms {
+        rest_p -= log_p.exp();
+        rest_q -= log_q.exp();
+        sum += log_p.exp() * (log_p - log_q);
+    }
+    sum + if rest_p > 0.0 && rest_q > 0.0 { rest_p * (rest_p / rest_q).ln() } else { 0.0 }
 }
 
 /// Compares choices step by step; where they part it must be a near-tie on both sides.
