@@ -59,9 +59,12 @@ impl Scheduler {
     /// A plan that was never committed may not have run. What it would have computed is still to be computed; only a
     /// block that it would have filled by copying needs a word: it is computed from its first position.
     fn forget_uncommitted(&mut self) {
-        for key in std::mem::take(&mut self.in_flight).into_iter().flat_map(|lost| lost.copied) {
-            if let Some(sequence) = self.sequences.get_mut(&key) {
-                sequence.computed -= sequence.computed % self.config.block_size;
+        while let Some(lost) = self.in_flight.pop() {
+            self.spare.put_keys(lost.works);
+            for key in lost.copied {
+                if let Some(sequence) = self.sequences.get_mut(&key) {
+                    sequence.computed -= sequence.computed % self.config.block_size;
+                }
             }
         }
     }
