@@ -307,28 +307,20 @@ impl<'a> Room<'a> {
         self.sum.fill(0.0);
         let (shape, cuts) = (call.kv.shape(), call.cuts);
         let table = call.spans[item.span].table;
+        let planes = call.kv.planes(call.layer, item.head);
         let seen = call.position(item, item.count - 1) + 1;
         let end = seen.min((segment + 1) * cuts.segment);
         for first in (segment * cuts.segment..end).step_by(cuts.chunk) {
             let block = first / shape.block_size;
             let blocks = (end - first).div_ceil(shape.block_size).min(cuts.chunk_blocks);
             let ahead = (end - first).div_ceil(shape.block_size).min(2 * cuts.chunk_blocks);
-            let mut planes = [(&[][..], &[][..]); 2 * CHUNK];
-            for (planes, block) in planes.iter_mut().zip(&table[block..block + ahead]) {
-                *planes = call.kv.planes(*block, call.layer, item.head);
-            }
             let mut visible = [0u32; QUERIES];
             for (query, visible) in visible[..item.count].iter_mut().enumerate() {
                 let seen = (call.position(item, query) + 1).saturating_sub(first);
                 *visible = seen.min(blocks * shape.block_size) as u32;
             }
-            let keys = Keys {
-                blocks: &planes[..blocks],
-                next: &planes[blocks..ahead],
-                pitch: shape.pitch(),
-                block_size: shape.block_size,
-                dim: shape.dim(),
-            };
+            let (blocks, next) = table[block..block + ahead].split_at(blocks);
+            let keys = Keys { planes, blocks, next };
             let mut state = Attend {
                 q: self.q,
                 visible: &visible[..item.count],

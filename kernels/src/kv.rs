@@ -1,6 +1,7 @@
 //! Keys and values of all sequences, in blocks.
 
 use crate::aligned::Aligned;
+use crate::cpu::Planes;
 use crate::shared::Parts;
 use crate::{Cpu, KernelError};
 
@@ -131,10 +132,17 @@ impl KvArena {
         self.halves.copy_within(from * block..(from + 1) * block, to * block);
     }
 
-    /// K and V of one block, layer and head.
-    pub(crate) fn planes(&self, block: u32, layer: usize, head: usize) -> (&[u16], &[u16]) {
-        let first = self.shape.offset(block, layer, head);
-        self.halves[first..][..2 * self.shape.plane()].split_at(self.shape.plane())
+    /// K and V of one layer and head.
+    pub(crate) fn planes(&self, layer: usize, head: usize) -> Planes<'_> {
+        let shape = &self.shape;
+        Planes {
+            halves: &self.halves,
+            first: shape.offset(0, layer, head),
+            stride: shape.block(),
+            pitch: shape.pitch(),
+            block_size: shape.block_size,
+            dim: shape.dim(),
+        }
     }
 }
 

@@ -8,19 +8,46 @@ use crate::matrix::{Coded, FloatRows};
 use crate::quantized::{GroupMeta, Quantized};
 use crate::shared::OutMatrix;
 
-/// The keys and values of some consecutive positions, as `kv.rs` lays them out: whole blocks.
-pub(crate) struct Keys<'a> {
-    /// One `(K, V)` pair for each block: K is `[dim, pitch]`, V is `[position, dim]`, 16-bit floats.
-    pub(crate) blocks: &'a [(&'a [u16], &'a [u16])],
-    /// The blocks of the call that follows, as far as they are known: worth asking memory for.
-    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // where there is no way to ask
-    pub(crate) next: &'a [(&'a [u16], &'a [u16])],
+/// The keys and values of one layer and head in all blocks, as `kv.rs` lays them out.
+#[derive(Clone, Copy)]
+pub(crate) struct Planes<'a> {
+    /// 16-bit floats of the whole arena.
+    pub(crate) halves: &'a [u16],
+    /// Where K of block 0 begins.
+    pub(crate) first: usize,
+    /// From a block to the next.
+    pub(crate) stride: usize,
     /// Positions from one dimension of K to the next: positions of a block, rounded up to eight.
     pub(crate) pitch: usize,
     /// Positions in a block that count.
     pub(crate) block_size: usize,
     /// Dimensions of a head, rounded up to eight: the padding is zero.
     pub(crate) dim: usize,
+}
+
+impl<'a> Planes<'a> {
+    /// Keys of a block, `[dim, pitch]`.
+    #[inline]
+    pub(crate) fn k(&self, block: u32) -> &'a [u16] {
+        &self.halves[self.first + block as usize * self.stride..][..self.pitch * self.dim]
+    }
+
+    /// Values of a block, `[position, dim]`.
+    #[inline]
+    pub(crate) fn v(&self, block: u32) -> &'a [u16] {
+        let plane = self.pitch * self.dim;
+        &self.halves[self.first + plane + block as usize * self.stride..][..plane]
+    }
+}
+
+/// The keys and values of some consecutive positions: whole blocks.
+pub(crate) struct Keys<'a> {
+    pub(crate) planes: Planes<'a>,
+    /// Where the positions are.
+    pub(crate) blocks: &'a [u32],
+    /// The blocks of the call that follows, as far as they are known: worth asking memory for.
+    #[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), allow(dead_code))]
+    pub(crate) next: &'a [u32],
 }
 
 /// The running state of softmax-weighted sums, one for each query of a task.

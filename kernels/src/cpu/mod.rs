@@ -1,5 +1,7 @@
 //! Threads and instruction set, behind one handle.
 
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod attend;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", test))]
@@ -14,7 +16,7 @@ mod vnni;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-pub(crate) use kernels::{Attend, Kernels, Keys};
+pub(crate) use kernels::{Attend, Kernels, Keys, Planes};
 
 use crate::attention::Workspace;
 use crate::pool::Pool;

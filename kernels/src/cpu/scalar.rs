@@ -168,14 +168,15 @@ pub(super) fn exp_scaled(x: &[f32], shift: f32, scale: f32, out: &mut [f32]) {
 }
 
 pub(super) fn attend(keys: &Keys<'_>, state: &mut Attend<'_>) {
-    let dim = keys.dim;
+    let planes = &keys.planes;
+    let (dim, block_size) = (planes.dim, planes.block_size);
     for (query, visible) in state.visible.iter().enumerate() {
         let q = &state.q[query * dim..][..dim];
         let acc = &mut state.acc[query * dim..][..dim];
         let scores = &mut state.scores[..*visible as usize];
         for (position, score) in scores.iter_mut().enumerate() {
-            let (block, at) = (position / keys.block_size, position % keys.block_size);
-            let k = |d: usize| f16::from_bits(keys.blocks[block].0[d * keys.pitch + at]).to_f32();
+            let k = planes.k(keys.blocks[position / block_size]);
+            let k = |d: usize| f16::from_bits(k[d * planes.pitch + position % block_size]).to_f32();
             *score = q.iter().enumerate().map(|(d, q)| q * k(d)).sum();
         }
         let max = scores.iter().fold(state.max[query], |m, s| m.max(*s));
@@ -189,8 +190,8 @@ pub(super) fn attend(keys: &Keys<'_>, state: &mut Attend<'_>) {
         for (position, score) in scores.iter().enumerate() {
             let weight = (score - max).exp();
             state.sum[query] += weight;
-            let (block, at) = (position / keys.block_size, position % keys.block_size);
-            for (acc, v) in acc.iter_mut().zip(&keys.blocks[block].1[at * dim..][..dim]) {
+            let v = planes.v(keys.blocks[position / block_size]);
+            for (acc, v) in acc.iter_mut().zip(&v[position % block_size * dim..][..dim]) {
                 *acc += weight * f16::from_bits(*v).to_f32();
             }
         }

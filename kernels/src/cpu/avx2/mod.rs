@@ -9,6 +9,8 @@ pub(super) mod series;
 
 use std::ops::Range;
 
+use self::attend::Eight;
+use super::attend::attend;
 use super::kernels::{Attend, Kernels, Keys};
 use crate::Isa;
 use crate::matrix::{Coded, FloatRows};
@@ -77,7 +79,7 @@ impl Kernels for Avx2 {
 
     fn attend(&self, keys: &Keys<'_>, state: &mut Attend<'_>) {
         // SAFETY: proved.
-        unsafe { attend::attend(keys, state) }
+        unsafe { attend::<Eight>(keys, state) }
     }
 
     fn to_half(&self, from: &[f32], to: &mut [u16]) {

@@ -9,6 +9,7 @@ mod rows;
 
 use std::ops::Range;
 
+use super::attend::attend;
 use super::dot;
 use super::kernels::{Attend, Kernels, Keys};
 use crate::Isa;
@@ -66,7 +67,8 @@ impl<const SDOT: bool> Kernels for Neon<SDOT> {
     }
 
     fn attend(&self, keys: &Keys<'_>, state: &mut Attend<'_>) {
-        attend::attend(keys, state);
+        // SAFETY: proved.
+        unsafe { attend::<products::Products<SDOT>>(keys, state) }
     }
 
     fn to_half(&self, from: &[f32], to: &mut [u16]) {

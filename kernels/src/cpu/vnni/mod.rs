@@ -9,6 +9,7 @@ mod exp;
 use std::ops::Range;
 use std::sync::LazyLock;
 
+use super::attend::{attend, fits};
 use super::avx2::Avx2;
 use super::dot;
 use super::kernels::{Attend, Kernels, Keys};
@@ -86,9 +87,9 @@ impl Kernels for Vnni {
     }
 
     fn attend(&self, keys: &Keys<'_>, state: &mut Attend<'_>) {
-        if self.isa == Isa::Avx512Vnni && attend::fits(keys) {
+        if self.isa == Isa::Avx512Vnni && fits::<avx512::Avx512>(keys) {
             // SAFETY: proved.
-            return unsafe { attend::attend(keys, state) };
+            return unsafe { attend::<avx512::Avx512>(keys, state) };
         }
         self.rest.attend(keys, state);
     }
