@@ -1,5 +1,5 @@
 //! Speed of whole steps with the shapes of a 135M llama, random weights:
-//! `cargo run --release -p jackfield-kernels --example step_bench [THREADS [TYPE]]`.
+//! `cargo run --release -p jackfield-kernels --example step_bench [THREADS [TYPE [f16|int8]]]`.
 //!
 //! Prints tokens/s for prompts and for one new token at several depths; what they would be if every operation took as
 //! long as its shortest run in any layer (other processes disturb that less); and those shortest times.
@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use jackfield_kernels::{
-    Angles, Cpu, GgmlType, KvArena, KvShape, KvSpan, Matrix, Projection, Quantized, Rope, RopeStyle,
+    Angles, Cpu, GgmlType, KvArena, KvShape, KvSpan, KvType, Matrix, Projection, Quantized, Rope, RopeStyle,
 };
 
 const LAYERS: usize = 30;
@@ -53,17 +53,26 @@ fn main() {
     let threads = arguments.next().and_then(|a| a.parse().ok()).unwrap_or(2);
     let name = arguments.next().unwrap_or("Q4_1".into());
     let ty = GgmlType::ALL.into_iter().find(|ty| ty.name() == name).expect("a type, such as Q4_1");
+    let kv_type = match arguments.next().as_deref() {
+        None | Some("f16") => KvType::F16,
+        Some("int8") => KvType::Int8,
+        Some(other) => panic!("{other}: a cache is f16 or int8"),
+    };
     let start = Instant::now();
-    let mut bench = Bench::new(threads, ty);
+    let mut bench = Bench::new(threads, ty, kv_type);
     println!("weights made up and packed in {} ms", start.elapsed().as_millis());
-    println!("{} threads, {}, layers in {name}, head in Q8_0", bench.cpu.threads(), bench.cpu.isa().name());
+    println!(
+        "{} threads, {}, layers in {name}, head in Q8_0, cache {kv_type:?}",
+        bench.cpu.threads(),
+        bench.cpu.isa().name()
+    );
     for (depth, tokens) in [(0, 128), (0, 512), (0, 2048), (0, 16), (496, 16), (0, 1), (512, 1), (4096, 1)] {
         bench.report(depth, tokens);
     }
 }
 
 impl Bench {
-    fn new(threads: usize, ty: GgmlType) -> Bench {
+    fn new(threads: usize, ty: GgmlType, kv_type: KvType) -> Bench {
         let cpu = Cpu::new(threads);
         let pack = |ty: GgmlType, rows: usize, cols: usize| {
             let len = ty.bytes_for(rows * cols).expect("whole blocks");
@@ -85,7 +94,7 @@ impl Bench {
         Bench {
             layers: (0..LAYERS).map(layer).collect(),
             head: pack(GgmlType::Q8_0, VOCAB, WIDTH),
-            kv: KvArena::new(shape).expect("memory for the cache"),
+            kv: KvArena::with_type(shape, kv_type).expect("memory for the cache"),
             rope: Rope::new(RopeStyle::Interleaved, HEAD_DIM, 1e5, 1.0, None).expect("sound"),
             norm: vec![1.0; WIDTH],
             table: (0..blocks as u32).rev().collect(),

@@ -5,9 +5,10 @@
 //! depend on the position alone; so it makes no difference to the result, bit for bit, whether one task goes through all
 //! segments or many tasks take one each, nor how a prompt is cut into steps.
 
-use crate::cpu::{Attend, Keys};
+use crate::cpu::{Attend, Keys, Planes, Queries, QueryMeta};
+use crate::kv::Head;
 use crate::shared::Parts;
-use crate::{Cpu, KvArena, KvShape, KvSpan};
+use crate::{Cpu, KvArena, KvShape, KvSpan, KvType, codes};
 
 /// Positions in a chunk, about.
 const CHUNK: usize = 64;
@@ -34,15 +35,29 @@ struct Item {
     partial: usize,
 }
 
-/// Lists and partial results, kept between calls so that a step allocates nothing.
+/// What is kept between calls so that a step allocates nothing.
 #[derive(Default)]
 pub(crate) struct Workspace {
+    plan: Plan,
+    coded: Coded,
+}
+
+/// Lists and partial results.
+#[derive(Default)]
+struct Plan {
     items: Vec<Item>,
     /// (item, segment)
     pieces: Vec<(usize, usize)>,
     partials: Vec<f32>,
     /// Pairs of a query and a position, about.
     work: usize,
+}
+
+/// All queries in codes, where keys are: `[kv_heads, rows, group, dim]`, so that those of an item are neighbours.
+#[derive(Default)]
+struct Coded {
+    codes: Vec<i8>,
+    metas: Vec<QueryMeta>,
 }
 
 /// All that stays the same during a call.
@@ -57,6 +72,7 @@ struct Call<'a> {
     scale: f32,
     out: Parts<'a, f32>,
     cuts: Cuts,
+    coded: &'a Coded,
 }
 
 /// Where positions are cut: a function of the arena's shape alone.
@@ -100,21 +116,51 @@ impl Cpu {
         spans.iter().for_each(|span| _ = shape.check(span, rows));
         disjoint(spans);
         let (group, out, cuts) = (heads / shape.kv_heads, Parts::new(out), Cuts::new(shape));
-        let call = Call { kv, layer, spans, q, heads, group, scale, out, cuts };
         let mut workspace = self.attention.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        call.plan(&mut workspace);
-        let (items, pieces) = (workspace.items.len(), workspace.pieces.len());
-        if workspace.work * 2 * shape.dim() < WORTH_SHARING {
+        let Workspace { plan, coded } = &mut *workspace;
+        if kv.kv_type() == KvType::Int8 {
+            self.encode(coded, shape, q, heads, scale);
+        }
+        let call = Call { kv, layer, spans, q, heads, group, scale, out, cuts, coded };
+        call.plan(plan);
+        let (items, pieces) = (plan.items.len(), plan.pieces.len());
+        if plan.work * 2 * shape.dim() < WORTH_SHARING {
             self.parallel_scratch(call.room(), 1, &|_, scratch| {
-                workspace.items.iter().for_each(|item| self.item(&call, item, scratch));
+                plan.items.iter().for_each(|item| self.item(&call, item, scratch));
             });
         } else if items >= TASKS_PER_THREAD * self.threads() || pieces == items {
             self.parallel_scratch(call.room(), items, &|task, scratch| {
-                self.item(&call, &workspace.items[task], scratch);
+                self.item(&call, &plan.items[task], scratch);
             });
         } else {
-            self.pieces(&call, &mut workspace);
+            self.pieces(&call, plan);
         }
+    }
+
+    /// Brings all queries to 8 bits, scaled.
+    fn encode(&self, coded: &mut Coded, shape: &KvShape, q: &[f32], heads: usize, scale: f32) {
+        let (head_dim, dim, group) = (shape.head_dim, shape.dim(), heads / shape.kv_heads);
+        let rows = q.len() / (heads * head_dim);
+        if coded.metas.len() < rows * heads {
+            coded.metas.resize(rows * heads, QueryMeta::default());
+        }
+        if coded.codes.len() < rows * heads * dim {
+            coded.codes.resize(rows * heads * dim, 0);
+        }
+        let (codes, metas) = (Parts::new(&mut coded.codes), Parts::new(&mut coded.metas));
+        self.for_rows(rows, heads * head_dim, &|some| {
+            for (row, head) in some.flat_map(|row| (0..heads).map(move |head| (row, head))) {
+                let place = (head / group * rows + row) * group + head % group;
+                // SAFETY: each row is visited by one task, and its places are its own.
+                let (to, meta) = unsafe { (codes.slice(place * dim, dim), metas.slice(place, 1)) };
+                let q = &q[(row * heads + head) * head_dim..][..head_dim];
+                let step = codes::scale(self.kernels().largest(q));
+                self.kernels().to_codes(q, step, to);
+                to[head_dim..].fill(0);
+                meta[0] =
+                    QueryMeta { scale: step * scale, sum: to.iter().map(|code| i32::from(*code)).sum() };
+            }
+        });
     }
 
     /// All segments of one item.
@@ -129,15 +175,15 @@ impl Cpu {
     }
 
     /// Each segment of each item in one task, then the merging.
-    fn pieces(&self, call: &Call<'_>, workspace: &mut Workspace) {
+    fn pieces(&self, call: &Call<'_>, plan: &mut Plan) {
         let dim = call.kv.shape().dim();
-        let size = QUERIES.min(workspace.items.iter().map(|i| i.count).max().unwrap_or(0)) * (dim + 2);
-        let wanted = size * workspace.pieces.len();
-        if workspace.partials.len() < wanted {
-            workspace.partials.resize(wanted, 0.0);
+        let size = QUERIES.min(plan.items.iter().map(|i| i.count).max().unwrap_or(0)) * (dim + 2);
+        let wanted = size * plan.pieces.len();
+        if plan.partials.len() < wanted {
+            plan.partials.resize(wanted, 0.0);
         }
-        let (items, pieces) = (&workspace.items, &workspace.pieces);
-        let partials = Parts::new(&mut workspace.partials);
+        let (items, pieces) = (&plan.items, &plan.pieces);
+        let partials = Parts::new(&mut plan.partials);
         self.parallel_scratch(call.room(), pieces.len(), &|task, scratch| {
             let (item, segment) = (&items[pieces[task].0], pieces[task].1);
             let mut room = Room::new(scratch, call, item.count);
@@ -169,10 +215,10 @@ impl Call<'_> {
         QUERIES * (3 * self.kv.shape().dim() + self.scores() + 4)
     }
 
-    fn plan(&self, workspace: &mut Workspace) {
-        workspace.items.clear();
-        workspace.pieces.clear();
-        workspace.work = 0;
+    fn plan(&self, plan: &mut Plan) {
+        plan.items.clear();
+        plan.pieces.clear();
+        plan.work = 0;
         for (span, s) in self.spans.iter().enumerate() {
             let queries = s.len * self.group;
             // The last queries see most: begin with them, so that what is left at the end is short.
@@ -180,11 +226,11 @@ impl Call<'_> {
                 let (first, count) = (tile * QUERIES, QUERIES.min(queries - tile * QUERIES));
                 let seen = s.start + (first + count - 1) / self.group + 1;
                 let segments = seen.div_ceil(self.cuts.segment);
-                workspace.work += seen * count * self.kv.shape().kv_heads;
+                plan.work += seen * count * self.kv.shape().kv_heads;
                 for head in 0..self.kv.shape().kv_heads {
-                    let (item, partial) = (workspace.items.len(), workspace.pieces.len());
-                    workspace.items.push(Item { span, head, first, count, segments, partial });
-                    workspace.pieces.extend((0..segments).map(|segment| (item, segment)));
+                    let (item, partial) = (plan.items.len(), plan.pieces.len());
+                    plan.items.push(Item { span, head, first, count, segments, partial });
+                    plan.pieces.extend((0..segments).map(|segment| (item, segment)));
                 }
             }
         }
@@ -197,9 +243,45 @@ impl Call<'_> {
         ((self.spans[item.span].row + row) * self.heads + head) * self.kv.shape().head_dim
     }
 
+    /// The queries of an item in codes.
+    fn coded(&self, item: &Item) -> Queries<'_> {
+        let (dim, row) = (self.kv.shape().dim(), self.spans[item.span].row);
+        let rows = self.q.len() / (self.heads * self.kv.shape().head_dim);
+        let first = (item.head * rows + row) * self.group + item.first;
+        Queries {
+            codes: &self.coded.codes[first * dim..][..item.count * dim],
+            metas: &self.coded.metas[first..][..item.count],
+            ..Queries::default()
+        }
+    }
+
     /// Position of a query.
     fn position(&self, item: &Item, query: usize) -> usize {
         self.spans[item.span].start + (item.first + query) / self.group
+    }
+
+    /// Calls `f` with the keys of each chunk of a segment, and how many of their positions each query sees.
+    fn chunks<'k, T: Copy>(
+        &'k self,
+        item: &Item,
+        segment: usize,
+        planes: Planes<'k, T>,
+        mut f: impl FnMut(&Keys<'k, T>, &[u32]),
+    ) {
+        let (block_size, cuts) = (self.kv.shape().block_size, self.cuts);
+        let seen = self.position(item, item.count - 1) + 1;
+        let end = seen.min((segment + 1) * cuts.segment);
+        for first in (segment * cuts.segment..end).step_by(cuts.chunk) {
+            let left = (end - first).div_ceil(block_size);
+            let table = &self.spans[item.span].table[first / block_size..][..left.min(2 * cuts.chunk_blocks)];
+            let (blocks, next) = table.split_at(left.min(cuts.chunk_blocks));
+            let mut visible = [0u32; QUERIES];
+            for (query, visible) in visible[..item.count].iter_mut().enumerate() {
+                let seen = (self.position(item, query) + 1).saturating_sub(first);
+                *visible = seen.min(blocks.len() * block_size) as u32;
+            }
+            f(&Keys { planes, blocks, next }, &visible[..item.count]);
+        }
     }
 
     fn finish(&self, item: &Item, acc: &[f32], sum: &[f32]) {
@@ -290,10 +372,12 @@ impl<'a> Room<'a> {
     /// Takes the item's queries, scaled, and empties the total.
     fn load(&mut self, call: &Call<'_>, item: &Item) {
         let (dim, head_dim) = (call.kv.shape().dim(), call.kv.shape().head_dim);
-        for (query, to) in self.q.chunks_exact_mut(dim).enumerate() {
-            let from = &call.q[call.place(item, query)..][..head_dim];
-            to.fill(0.0);
-            to.iter_mut().zip(from).for_each(|(to, from)| *to = from * call.scale);
+        if call.kv.kv_type() == KvType::F16 {
+            for (query, to) in self.q.chunks_exact_mut(dim).enumerate() {
+                let from = &call.q[call.place(item, query)..][..head_dim];
+                to[head_dim..].fill(0.0);
+                to.iter_mut().zip(from).for_each(|(to, from)| *to = from * call.scale);
+            }
         }
         self.total_acc.fill(0.0);
         self.total_max.fill(f32::NEG_INFINITY);
@@ -305,31 +389,16 @@ impl<'a> Room<'a> {
         self.acc.fill(0.0);
         self.max.fill(f32::NEG_INFINITY);
         self.sum.fill(0.0);
-        let (shape, cuts) = (call.kv.shape(), call.cuts);
-        let table = call.spans[item.span].table;
-        let planes = call.kv.planes(call.layer, item.head);
-        let seen = call.position(item, item.count - 1) + 1;
-        let end = seen.min((segment + 1) * cuts.segment);
-        for first in (segment * cuts.segment..end).step_by(cuts.chunk) {
-            let block = first / shape.block_size;
-            let blocks = (end - first).div_ceil(shape.block_size).min(cuts.chunk_blocks);
-            let ahead = (end - first).div_ceil(shape.block_size).min(2 * cuts.chunk_blocks);
-            let mut visible = [0u32; QUERIES];
-            for (query, visible) in visible[..item.count].iter_mut().enumerate() {
-                let seen = (call.position(item, query) + 1).saturating_sub(first);
-                *visible = seen.min(blocks * shape.block_size) as u32;
-            }
-            let (blocks, next) = table[block..block + ahead].split_at(blocks);
-            let keys = Keys { planes, blocks, next };
-            let mut state = Attend {
-                q: self.q,
-                visible: &visible[..item.count],
-                scores: self.scores,
-                max: self.max,
-                sum: self.sum,
-                acc: self.acc,
-            };
-            cpu.kernels().attend(&keys, &mut state);
+        let (kernels, Room { q, scores, max, sum, acc, .. }) = (cpu.kernels(), self);
+        match call.kv.head(call.layer, item.head) {
+            Head::Halves(planes) => call.chunks(item, segment, planes, |keys, visible| {
+                let q = Queries { floats: q, ..Queries::default() };
+                kernels.attend(keys, &mut Attend { q, visible, scores, max, sum, acc });
+            }),
+            Head::Codes(planes) => call.chunks(item, segment, planes, |keys, visible| {
+                let q = call.coded(item);
+                kernels.attend_codes(keys, &mut Attend { q, visible, scores, max, sum, acc });
+            }),
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::aligned::Aligned;
 use crate::cpu::Planes;
 use crate::shared::Parts;
-use crate::{Cpu, KernelError};
+use crate::{Cpu, KernelError, codes};
 
 /// Lanes that the kernels work in: positions of a block and dimensions of a head are padded to a multiple.
 const LANES: usize = 8;
@@ -37,14 +37,36 @@ pub struct KvSpan<'a> {
     pub row: usize,
 }
 
-/// Keys and values in 16-bit floats, all layers.
+/// How keys and values are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum KvType {
+    /// 16-bit floats.
+    #[default]
+    F16,
+    /// Codes of 8 bits with a 16-bit scale for each position and head, K and V apart: little more than half the memory.
+    /// Queries are brought to 8 bits, too, when they meet such keys.
+    Int8,
+}
+
+/// Keys and values of all layers.
 ///
-/// The order is `[block, layer, kv_head, K or V]`, so a block is one run of memory. Inside, K is `[dim, position]`
-/// (scores of eight positions are one vector) and V `[position, dim]`. Blocks that were never written take no memory
-/// where the system hands out zero pages lazily.
+/// The order is `[block, layer, kv_head, K or V]`, so a block is one run of memory, and one of scales. Inside, V is
+/// `[position, dim]`, and scores of several positions are one vector: K is `[dim, position]` in floats, `[dim / 4,
+/// position, 4]` in codes. Blocks that were never written take no memory where the system hands out zero pages lazily.
 pub struct KvArena {
     shape: KvShape,
-    halves: Aligned<u16>,
+    store: Store,
+}
+
+enum Store {
+    Halves(Aligned<u16>),
+    Codes { codes: Aligned<i8>, scales: Aligned<u16> },
+}
+
+/// The keys and values of one layer and head.
+pub(crate) enum Head<'a> {
+    Halves(Planes<'a, u16>),
+    Codes(Planes<'a, i8>),
 }
 
 impl KvShape {
@@ -63,15 +85,19 @@ impl KvShape {
         self.pitch() * self.dim()
     }
 
-    /// Numbers in a block.
-    fn block(&self) -> usize {
-        self.layers * self.kv_heads * 2 * self.plane()
+    /// Planes in a block.
+    fn planes(&self) -> usize {
+        self.layers * self.kv_heads * 2
     }
 
     /// Bytes of one block, all layers: what an operator's memory budget is divided by. `None` when it does not fit.
-    pub fn block_bytes(&self) -> Option<usize> {
+    pub fn block_bytes(&self, kv_type: KvType) -> Option<usize> {
         let fits = |n: usize| n.checked_next_multiple_of(LANES).filter(|n| *n > 0);
-        [self.kv_heads, 2 * size_of::<u16>(), fits(self.block_size)?, fits(self.head_dim)?]
+        let row = match kv_type {
+            KvType::F16 => fits(self.head_dim)?.checked_mul(size_of::<u16>())?,
+            KvType::Int8 => fits(self.head_dim)?.checked_add(size_of::<u16>())?,
+        };
+        [self.kv_heads, 2, fits(self.block_size)?, row]
             .into_iter()
             .try_fold(self.layers, usize::checked_mul)
             .filter(|bytes| *bytes > 0)
@@ -79,16 +105,31 @@ impl KvShape {
 }
 
 impl KvArena {
+    /// An empty arena of 16-bit floats.
+    ///
+    /// # Errors
+    /// As for [`with_type`](Self::with_type).
+    pub fn new(shape: KvShape) -> Result<KvArena, KernelError> {
+        Self::with_type(shape, KvType::F16)
+    }
+
     /// An empty arena.
     ///
     /// # Errors
     /// [`KernelError::BadShape`] when a dimension is zero or the whole does not fit the address space,
     /// [`KernelError::OutOfMemory`] when the system refuses.
-    pub fn new(shape: KvShape) -> Result<KvArena, KernelError> {
-        let wrong = KernelError::BadShape { what: "a key-value cache" };
-        let bytes =
-            shape.block_bytes().and_then(|b| b.checked_mul(shape.blocks)).filter(|b| *b > 0).ok_or(wrong)?;
-        Ok(KvArena { shape, halves: Aligned::try_zeroed(bytes / size_of::<u16>())? })
+    pub fn with_type(shape: KvShape, kv_type: KvType) -> Result<KvArena, KernelError> {
+        let bytes = shape.block_bytes(kv_type).and_then(|b| b.checked_mul(shape.blocks)).filter(|b| *b > 0);
+        bytes.ok_or(KernelError::BadShape { what: "a key-value cache" })?;
+        let planes = shape.blocks * shape.planes();
+        let store = match kv_type {
+            KvType::F16 => Store::Halves(Aligned::try_zeroed(planes * shape.plane())?),
+            KvType::Int8 => Store::Codes {
+                codes: Aligned::try_zeroed(planes * shape.plane())?,
+                scales: Aligned::try_zeroed(planes * shape.pitch())?,
+            },
+        };
+        Ok(KvArena { shape, store })
     }
 
     /// Its sizes.
@@ -96,9 +137,20 @@ impl KvArena {
         &self.shape
     }
 
+    /// How it keeps what is written.
+    pub fn kv_type(&self) -> KvType {
+        match self.store {
+            Store::Halves(_) => KvType::F16,
+            Store::Codes { .. } => KvType::Int8,
+        }
+    }
+
     /// Bytes reserved.
     pub fn bytes(&self) -> usize {
-        self.halves.len() * size_of::<u16>()
+        match &self.store {
+            Store::Halves(halves) => size_of_val(&halves[..]),
+            Store::Codes { codes, scales } => size_of_val(&codes[..]) + size_of_val(&scales[..]),
+        }
     }
 
     /// Stores the keys and values of a step, both `[tokens, kv_heads, head_dim]`, at the positions of `spans`. Panics on
@@ -109,39 +161,64 @@ impl KvArena {
         assert_eq!(k.len(), v.len(), "keys and values");
         assert!(layer < shape.layers, "layer {layer} of {}", shape.layers);
         let rows: usize = spans.iter().map(|s| shape.check(s, k.len() / row)).sum();
-        let halves = Parts::new(&mut self.halves);
-        let plane = |task: usize| {
+        let rows_of = |task: usize, put: &dyn Fn(usize, usize, &[f32])| {
             let (head, values) = (task / 2, task % 2 == 1);
             let from = if values { v } else { k };
             for (block, at, x) in spans.iter().flat_map(|s| shape.places(s)) {
-                let first = shape.offset(block, layer, head) + if values { shape.plane() } else { 0 };
-                // SAFETY: a task has one head and one of K and V to itself, in every block.
-                let plane = unsafe { halves.slice(first, shape.plane()) };
-                let x = &from[x * row + head * shape.head_dim..][..shape.head_dim];
-                shape.put(cpu, x, at, values, plane);
+                let plane = shape.number(block, layer, head) + usize::from(values);
+                put(plane, at, &from[x * row + head * shape.head_dim..][..shape.head_dim]);
             }
         };
-        let planes = 2 * shape.kv_heads;
-        if rows * row > 1 << 13 { cpu.parallel(planes, &plane) } else { (0..planes).for_each(plane) }
+        let each = |task: &(dyn Fn(usize) + Sync)| match 2 * shape.kv_heads {
+            tasks if rows * row > 1 << 13 => cpu.parallel(tasks, task),
+            tasks => (0..tasks).for_each(task),
+        };
+        // A task has one head and one of K and V to itself, in every block.
+        match &mut self.store {
+            Store::Halves(halves) => {
+                let halves = Parts::new(halves);
+                each(&|task| {
+                    rows_of(task, &|plane, at, x| {
+                        // SAFETY: see above.
+                        let plane = unsafe { halves.slice(plane * shape.plane(), shape.plane()) };
+                        shape.put(cpu, x, at, task % 2 == 1, plane);
+                    });
+                });
+            }
+            Store::Codes { codes, scales } => {
+                let (codes, scales) = (Parts::new(codes), Parts::new(scales));
+                each(&|task| {
+                    rows_of(task, &|plane, at, x| {
+                        // SAFETY: see above.
+                        let scales = unsafe { scales.slice(plane * shape.pitch(), shape.pitch()) };
+                        // SAFETY: see above.
+                        let plane = unsafe { codes.slice(plane * shape.plane(), shape.plane()) };
+                        scales[at] = shape.put_codes(cpu, x, at, task % 2 == 1, plane);
+                    });
+                });
+            }
+        }
     }
 
     /// Makes block `to` a copy of block `from`, all layers. Panics on a block that is not there.
     pub fn copy_block(&mut self, from: u32, to: u32) {
-        let (from, to, block) = (from as usize, to as usize, self.shape.block());
-        assert!(from < self.shape.blocks && to < self.shape.blocks, "copy of block {from} to {to}");
-        self.halves.copy_within(from * block..(from + 1) * block, to * block);
+        let (from, to, shape) = (from as usize, to as usize, &self.shape);
+        assert!(from < shape.blocks && to < shape.blocks, "copy of block {from} to {to}");
+        let (cells, scales) = (shape.planes() * shape.plane(), shape.planes() * shape.pitch());
+        match &mut self.store {
+            Store::Halves(halves) => halves.copy_within(from * cells..(from + 1) * cells, to * cells),
+            Store::Codes { codes, scales: all } => {
+                codes.copy_within(from * cells..(from + 1) * cells, to * cells);
+                all.copy_within(from * scales..(from + 1) * scales, to * scales);
+            }
+        }
     }
 
     /// K and V of one layer and head.
-    pub(crate) fn planes(&self, layer: usize, head: usize) -> Planes<'_> {
-        let shape = &self.shape;
-        Planes {
-            halves: &self.halves,
-            first: shape.offset(0, layer, head),
-            stride: shape.block(),
-            pitch: shape.pitch(),
-            block_size: shape.block_size,
-            dim: shape.dim(),
+    pub(crate) fn head(&self, layer: usize, head: usize) -> Head<'_> {
+        match &self.store {
+            Store::Halves(halves) => Head::Halves(self.shape.head(halves, &[], layer, head)),
+            Store::Codes { codes, scales } => Head::Codes(self.shape.head(codes, scales, layer, head)),
         }
     }
 }
@@ -160,9 +237,21 @@ impl KvShape {
         span.len
     }
 
-    /// Where a head's keys begin; its values follow.
-    fn offset(&self, block: u32, layer: usize, head: usize) -> usize {
-        block as usize * self.block() + (layer * self.kv_heads + head) * 2 * self.plane()
+    /// Number of the plane of a head's keys; its values follow.
+    fn number(&self, block: u32, layer: usize, head: usize) -> usize {
+        block as usize * self.planes() + (layer * self.kv_heads + head) * 2
+    }
+
+    fn head<'a, T>(&self, cells: &'a [T], scales: &'a [u16], layer: usize, head: usize) -> Planes<'a, T> {
+        Planes {
+            cells,
+            scales,
+            first: self.number(0, layer, head),
+            stride: self.planes(),
+            pitch: self.pitch(),
+            block_size: self.block_size,
+            dim: self.dim(),
+        }
     }
 
     /// For each row of a span: its block, its place in it, and its row in the step.
@@ -185,5 +274,23 @@ impl KvShape {
                 plane[(chunk * halves.len() + d) * self.pitch() + at] = *half;
             }
         }
+    }
+
+    /// The same in codes; gives their scale.
+    fn put_codes(&self, cpu: &Cpu, x: &[f32], at: usize, values: bool, plane: &mut [i8]) -> u16 {
+        let scale = codes::half_scale(cpu.kernels().largest(x));
+        if values {
+            cpu.kernels().to_codes(x, scale.to_f32(), &mut plane[at * self.dim()..][..x.len()]);
+            return scale.to_bits();
+        }
+        let mut some = [0i8; 64];
+        for (chunk, x) in x.chunks(some.len()).enumerate() {
+            cpu.kernels().to_codes(x, scale.to_f32(), &mut some[..x.len()]);
+            for (d, four) in some[..x.len()].chunks(4).enumerate() {
+                let place = (chunk * some.len() / 4 + d) * self.pitch() + at;
+                plane[4 * place..][..four.len()].copy_from_slice(four);
+            }
+        }
+        scale.to_bits()
     }
 }

@@ -13,6 +13,7 @@
 
 mod aligned;
 mod attention;
+mod codes;
 mod cpu;
 mod elementwise;
 mod error;
@@ -30,7 +31,7 @@ pub use cpu::{Cpu, Isa};
 pub use elementwise::{argmax, softmax};
 pub use error::KernelError;
 pub use ggml::{GgmlType, dequantize};
-pub use kv::{KvArena, KvShape, KvSpan};
+pub use kv::{KvArena, KvShape, KvSpan, KvType};
 pub use matmul::Projection;
 pub use matrix::Matrix;
 pub use quantized::Quantized;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use common::{Random, weights};
 use jackfield_kernels::{
-    Angles, Cpu, GgmlType, KvArena, KvShape, KvSpan, Matrix, Quantized, Rope, RopeStyle,
+    Angles, Cpu, GgmlType, KvArena, KvShape, KvSpan, KvType, Matrix, Quantized, Rope, RopeStyle,
 };
 
 /// Counts allocations of all threads.
@@ -44,7 +44,7 @@ fn nothing_after_the_first_time() {
         Matrix::pack(&cpu, GgmlType::Q4_1, &weights(&mut random, GgmlType::Q4_1, rows * cols), rows, cols);
     let w = w.unwrap();
     let shape = KvShape { layers: 1, blocks: 100, block_size: 16, kv_heads: 3, head_dim: 64 };
-    let mut kv = KvArena::new(shape).unwrap();
+    let mut caches = [KvType::F16, KvType::Int8].map(|ty| KvArena::with_type(shape, ty).unwrap());
     let table: Vec<u32> = (0..100).collect();
     let rope = Rope::new(RopeStyle::Half, 64, 1e4, 1.0, None).unwrap();
     let (mut x, mut y) = (random.floats(tokens * cols), vec![0.0; tokens * rows]);
@@ -58,10 +58,12 @@ fn nothing_after_the_first_time() {
         cpu.matmul(&w, &quantized, &mut y);
         angles.set(&rope, &positions);
         cpu.rope_with(&mut y, 3, 64, &rope, &angles);
-        kv.write(&cpu, 0, &[span], &y, &x);
-        cpu.attention(&kv, 0, &[span], &y, 3, 0.1, &mut x);
+        caches.iter_mut().for_each(|kv| kv.write(&cpu, 0, &[span], &y, &x));
+        caches.iter().for_each(|kv| cpu.attention(kv, 0, &[span], &y, 3, 0.1, &mut x));
         let last = KvSpan { table: &table, start: start as usize + tokens - 1, len: 1, row: 0 };
-        cpu.attention(&kv, 0, &[last], &y[..192], 3, 0.1, &mut x[..192]); // alone: split along the keys
+        for kv in &caches {
+            cpu.attention(kv, 0, &[last], &y[..192], 3, 0.1, &mut x[..192]); // alone: split along the keys
+        }
         cpu.silu_mul(&mut x, &y);
     };
     // A thread's own beginning allocates: wait until each is there.

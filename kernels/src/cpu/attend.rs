@@ -4,7 +4,7 @@
 //! Several queries share each load: a tile of so many queries by so many vectors of positions (or dimensions) is sums in
 //! registers.
 
-use super::kernels::{Attend, Keys, hide};
+use super::kernels::{Attend, Keys, Planes, Queries, hide};
 
 /// An instruction set's vectors of floats.
 ///
@@ -16,16 +16,22 @@ use super::kernels::{Attend, Keys, hide};
 pub(super) trait Lanes {
     /// A vector.
     type Floats: Copy;
-    /// Floats in it. Blocks and heads that are not whole vectors are another set's.
+    /// As many sums of 32 bits.
+    type Ints: Copy;
+    /// Four codes of as many positions.
+    type Codes: Copy;
+    /// Floats in a vector. Blocks and heads that are not whole vectors are another set's.
     const LANES: usize;
     /// Queries in the largest register tile.
     const QUERIES: usize;
+    /// What is added to a key's codes before they are multiplied: some instructions know no negative ones.
+    const RAISED: i32;
 
     /// The largest [`tile`] that there are queries for from `first` on, compiled with the set's features.
     ///
     /// # Safety
     /// As for [`tile`].
-    unsafe fn tile(keys: &Keys<'_>, state: &mut Attend<'_>, first: usize) -> usize;
+    unsafe fn tile<T: Cell>(keys: &Keys<'_, T>, state: &mut Attend<'_>, first: usize) -> usize;
 
     /// Asks for the line of memory around `at`, which need not be ours: nothing is read.
     fn prefetch(_at: *const u8) {}
@@ -37,6 +43,16 @@ pub(super) trait Lanes {
     unsafe fn store(values: Self::Floats, to: *mut f32);
     /// A vector of 16-bit floats.
     unsafe fn halves(from: *const u16) -> Self::Floats;
+    /// A vector of codes.
+    unsafe fn codes(from: *const i8) -> Self::Floats;
+    /// Four codes of a key for each lane, raised.
+    unsafe fn fours(from: *const i8) -> Self::Codes;
+    /// sum + the products of a query's four codes with those of each lane
+    unsafe fn dot(sum: Self::Ints, k: Self::Codes, q: *const i8) -> Self::Ints;
+    /// A whole number in every lane.
+    unsafe fn whole(value: i32) -> Self::Ints;
+    /// Sums as floats.
+    unsafe fn float(sums: Self::Ints) -> Self::Floats;
     /// a + b
     unsafe fn add(a: Self::Floats, b: Self::Floats) -> Self::Floats;
     /// a − b
@@ -55,8 +71,153 @@ pub(super) trait Lanes {
     unsafe fn largest(x: Self::Floats) -> f32;
 }
 
+/// What the loop does by the way in which keys and values are kept.
+pub(super) trait Cell: Copy {
+    /// Whether weights are to be multiplied by the scales of the values.
+    const SCALED: bool;
+
+    /// `count` queries from `first`.
+    fn some<'a>(q: &Queries<'a>, first: usize, count: usize, dim: usize) -> Queries<'a>;
+
+    /// Scores of `V` vectors of positions, from vector `at` of the blocks on.
+    ///
+    /// # Safety
+    /// The promises of [`tile`].
+    unsafe fn scores<L: Lanes, const Q: usize, const V: usize>(
+        planes: &Planes<'_, Self>,
+        blocks: &[u32],
+        q: &Queries<'_>,
+        at: usize,
+    ) -> [[L::Floats; V]; Q];
+
+    /// A vector of values.
+    ///
+    /// # Safety
+    /// The processor has the instructions of `L`, and there are as many values.
+    unsafe fn values<L: Lanes>(from: *const Self) -> L::Floats;
+}
+
+/// 16-bit floats.
+impl Cell for u16 {
+    const SCALED: bool = false;
+
+    #[inline(always)]
+    fn some<'a>(q: &Queries<'a>, first: usize, count: usize, dim: usize) -> Queries<'a> {
+        Queries { floats: &q.floats[first * dim..][..count * dim], ..Queries::default() }
+    }
+
+    #[inline(always)]
+    unsafe fn scores<L: Lanes, const Q: usize, const V: usize>(
+        planes: &Planes<'_, u16>,
+        blocks: &[u32],
+        q: &Queries<'_>,
+        at: usize,
+    ) -> [[L::Floats; V]; Q] {
+        let (dim, pitch, q) = (planes.dim, planes.pitch, q.floats);
+        let mut k = [&[][..]; V];
+        for (i, k) in k.iter_mut().enumerate() {
+            let place = (at + i) * L::LANES;
+            *k = &planes.k(blocks[place / pitch])[place % pitch..];
+        }
+        assert!(k.iter().all(|k| k.len() >= (dim - 1) * pitch + L::LANES) && q.len() == Q * dim);
+        // SAFETY: each run of K goes on for a vector after its row `d` and there are Q times dim numbers in q, by the
+        // assertion; the rest is passed on.
+        unsafe {
+            let mut sums = [[L::splat(0.0); V]; Q];
+            let mut k = k.map(<[u16]>::as_ptr);
+            for d in 0..dim {
+                let mut floats = [L::splat(0.0); V];
+                for (floats, k) in floats.iter_mut().zip(&mut k) {
+                    *floats = L::halves(*k);
+                    *k = k.wrapping_add(pitch);
+                }
+                for (query, sums) in sums.iter_mut().enumerate() {
+                    let q = L::splat(*q.get_unchecked(query * dim + d));
+                    for (sum, k) in sums.iter_mut().zip(floats) {
+                        *sum = L::mul_add(q, k, *sum);
+                    }
+                }
+            }
+            sums
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn values<L: Lanes>(from: *const u16) -> L::Floats {
+        // SAFETY: passed on.
+        unsafe { L::halves(from) }
+    }
+}
+
+/// Codes. Their products with the queries' are whole numbers, which four at a time cost an instruction or few.
+impl Cell for i8 {
+    const SCALED: bool = true;
+
+    #[inline(always)]
+    fn some<'a>(q: &Queries<'a>, first: usize, count: usize, dim: usize) -> Queries<'a> {
+        Queries {
+            codes: &q.codes[first * dim..][..count * dim],
+            metas: &q.metas[first..][..count],
+            ..Queries::default()
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn scores<L: Lanes, const Q: usize, const V: usize>(
+        planes: &Planes<'_, i8>,
+        blocks: &[u32],
+        q: &Queries<'_>,
+        at: usize,
+    ) -> [[L::Floats; V]; Q] {
+        let (dim, pitch) = (planes.dim, planes.pitch);
+        let (mut k, mut scales) = ([&[][..]; V], [&[][..]; V]);
+        for (i, (k, scales)) in k.iter_mut().zip(&mut scales).enumerate() {
+            let (block, at) = ((at + i) * L::LANES / pitch, (at + i) * L::LANES % pitch);
+            *k = &planes.k(blocks[block])[4 * at..];
+            *scales = &planes.k_scales(blocks[block])[at..];
+        }
+        assert!(k.iter().all(|k| k.len() >= (dim - 4) * pitch + 4 * L::LANES));
+        assert!(scales.iter().all(|s| s.len() >= L::LANES));
+        assert!(dim.is_multiple_of(4) && q.codes.len() == Q * dim && q.metas.len() == Q);
+        // SAFETY: each run of K goes on for four vectors of bytes after dimension `d`, a multiple of four, each run of
+        // scales for a vector, and there are Q times dim codes in q, all by the assertions; the rest is passed on.
+        unsafe {
+            let mut sums = [[L::whole(0); V]; Q];
+            for (sums, meta) in sums.iter_mut().zip(q.metas) {
+                *sums = [L::whole(-L::RAISED * meta.sum); V];
+            }
+            for d in (0..dim).step_by(4) {
+                let mut fours = [L::fours(k[0].as_ptr().add(d * pitch)); V];
+                for (fours, k) in fours.iter_mut().zip(&k).skip(1) {
+                    *fours = L::fours(k.as_ptr().add(d * pitch));
+                }
+                for (query, sums) in sums.iter_mut().enumerate() {
+                    let q = q.codes.as_ptr().add(query * dim + d);
+                    for (sum, k) in sums.iter_mut().zip(fours) {
+                        *sum = L::dot(*sum, k, q);
+                    }
+                }
+            }
+            let mut scores = [[L::splat(0.0); V]; Q];
+            for (i, scales) in scales.iter().enumerate() {
+                let scales = L::halves(scales.as_ptr());
+                for ((scores, sums), meta) in scores.iter_mut().zip(&sums).zip(q.metas) {
+                    scores[i] = L::mul(L::float(sums[i]), L::mul(scales, L::splat(meta.scale)));
+                }
+            }
+            scores
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn values<L: Lanes>(from: *const i8) -> L::Floats {
+        // SAFETY: passed on.
+        unsafe { L::codes(from) }
+    }
+}
+
 /// Whether blocks and heads are whole vectors.
-pub(super) fn fits<L: Lanes>(keys: &Keys<'_>) -> bool {
+pub(super) fn fits<L: Lanes, T>(keys: &Keys<'_, T>) -> bool {
     keys.planes.dim.is_multiple_of(L::LANES) && keys.planes.pitch.is_multiple_of(L::LANES)
 }
 
@@ -65,8 +226,8 @@ pub(super) fn fits<L: Lanes>(keys: &Keys<'_>) -> bool {
 ///
 /// # Safety
 /// The processor has the instructions of `L`.
-pub(super) unsafe fn attend<L: Lanes>(keys: &Keys<'_>, state: &mut Attend<'_>) {
-    assert!(fits::<L>(keys) && keys.planes.block_size <= keys.planes.pitch);
+pub(super) unsafe fn attend<L: Lanes, T: Cell>(keys: &Keys<'_, T>, state: &mut Attend<'_>) {
+    assert!(fits::<L, T>(keys) && keys.planes.block_size <= keys.planes.pitch);
     let mut first = 0;
     while first < state.visible.len() {
         // SAFETY: the caller's promise; there is a query at `first`.
@@ -79,8 +240,8 @@ pub(super) unsafe fn attend<L: Lanes>(keys: &Keys<'_>, state: &mut Attend<'_>) {
 /// # Safety
 /// The processor has the instructions of `L`, and the keys [`fits`] it.
 #[inline(always)]
-pub(super) unsafe fn tile<L: Lanes, const Q: usize, const V: usize>(
-    keys: &Keys<'_>,
+pub(super) unsafe fn tile<L: Lanes, T: Cell, const Q: usize, const V: usize>(
+    keys: &Keys<'_, T>,
     state: &mut Attend<'_>,
     first: usize,
 ) -> usize {
@@ -92,13 +253,13 @@ pub(super) unsafe fn tile<L: Lanes, const Q: usize, const V: usize>(
         return Q;
     }
     let once = state.visible.len() <= L::QUERIES; // all queries in one tile: the keys come from memory
-    let mut tile = Tile::<Q> {
+    let mut tile = Tile::<T, Q> {
         keys,
         blocks: &keys.blocks[..most.div_ceil(keys.planes.block_size)],
         next: if once { keys.next } else { &[] },
         width,
         most,
-        q: &state.q[first * dim..][..Q * dim],
+        q: T::some(&state.q, first, Q, dim),
         scores: &mut state.scores[first * width..][..Q * width],
         acc: &mut state.acc[first * dim..][..Q * dim],
         shrink: [1.0; Q],
@@ -119,8 +280,8 @@ pub(super) unsafe fn tile<L: Lanes, const Q: usize, const V: usize>(
 ///
 /// # Safety
 /// For all functions: the promises of [`tile`].
-struct Tile<'a, const Q: usize> {
-    keys: &'a Keys<'a>,
+struct Tile<'a, T, const Q: usize> {
+    keys: &'a Keys<'a, T>,
     blocks: &'a [u32],
     /// The blocks that follow, to be asked for: none when many queries go through these while they are in the cache.
     next: &'a [u32],
@@ -128,14 +289,14 @@ struct Tile<'a, const Q: usize> {
     width: usize,
     /// Positions that at least one query sees.
     most: usize,
-    q: &'a [f32],
+    q: Queries<'a>,
     scores: &'a mut [f32],
     acc: &'a mut [f32],
     /// What the earlier sums of each query are multiplied by.
     shrink: [f32; Q],
 }
 
-impl<const Q: usize> Tile<'_, Q> {
+impl<T: Cell, const Q: usize> Tile<'_, T, Q> {
     /// Scores of all positions of the blocks.
     #[inline(always)]
     unsafe fn score<L: Lanes, const V: usize>(&mut self) {
@@ -160,29 +321,13 @@ impl<const Q: usize> Tile<'_, Q> {
     /// Scores of `V` vectors of positions, from vector `at` of the blocks on.
     #[inline(always)]
     unsafe fn score_at<L: Lanes, const V: usize>(&mut self, at: usize) {
-        let (dim, pitch) = (self.keys.planes.dim, self.keys.planes.pitch);
-        let k: [&[u16]; V] = std::array::from_fn(|i| {
-            let place = (at + i) * L::LANES;
-            &self.keys.planes.k(self.blocks[place / pitch])[place % pitch..]
-        });
-        let room = self.scores.len() >= (Q - 1) * self.width + (at + V) * L::LANES;
-        assert!(room && k.iter().all(|k| k.len() >= (dim - 1) * pitch + L::LANES) && self.q.len() == Q * dim);
-        // SAFETY: each run of K goes on for a vector after its row `d`, there are Q times dim numbers in q and a vector at
-        // each place of the scores, all by the assertion; the rest is passed on.
+        assert!(self.scores.len() >= (Q - 1) * self.width + (at + V) * L::LANES);
+        // SAFETY: each query has room for these scores, by the assertion; the rest is passed on.
         unsafe {
-            let mut sums = [[L::splat(0.0); V]; Q];
-            for d in 0..dim {
-                let k = k.map(|k| L::halves(k.as_ptr().add(d * pitch)));
-                for (query, sums) in sums.iter_mut().enumerate() {
-                    let q = L::splat(*self.q.get_unchecked(query * dim + d));
-                    for (sum, k) in sums.iter_mut().zip(k) {
-                        *sum = L::mul_add(q, k, *sum);
-                    }
-                }
-            }
-            for (query, sums) in sums.into_iter().enumerate() {
-                for (i, sum) in sums.into_iter().enumerate() {
-                    L::store(sum, self.scores.as_mut_ptr().add(query * self.width + (at + i) * L::LANES));
+            let scores = T::scores::<L, Q, V>(&self.keys.planes, self.blocks, &self.q, at);
+            for (query, scores) in scores.into_iter().enumerate() {
+                for (i, scores) in scores.into_iter().enumerate() {
+                    L::store(scores, self.scores.as_mut_ptr().add(query * self.width + (at + i) * L::LANES));
                 }
             }
         }
@@ -208,6 +353,15 @@ impl<const Q: usize> Tile<'_, Q> {
                 let weights = L::exp(L::sub(L::load(scores.as_ptr()), L::splat(most)));
                 sums = L::add(sums, weights);
                 L::store(weights, scores.as_mut_ptr());
+            }
+            if T::SCALED {
+                for (scores, block) in scores.chunks_exact_mut(pitch).zip(self.blocks) {
+                    let scales = self.keys.planes.v_scales(*block).chunks_exact(L::LANES);
+                    for (scores, scales) in scores.chunks_exact_mut(L::LANES).zip(scales) {
+                        let weights = L::mul(L::load(scores.as_ptr()), L::halves(scales.as_ptr()));
+                        L::store(weights, scores.as_mut_ptr());
+                    }
+                }
             }
             let shrink = (*largest - most).exp();
             self.shrink[query] = shrink;
@@ -261,7 +415,10 @@ impl<const Q: usize> Tile<'_, Q> {
                 for at in 0..positions {
                     // Row `at` of V is inside, and so are the vectors from `d`.
                     let row = v.as_ptr().add(at * dim + d);
-                    let v: [L::Floats; V] = std::array::from_fn(|i| L::halves(row.add(i * L::LANES)));
+                    let mut v = [L::splat(0.0); V];
+                    for (i, v) in v.iter_mut().enumerate() {
+                        *v = T::values::<L>(row.add(i * L::LANES));
+                    }
                     for (query, sums) in sums.iter_mut().enumerate() {
                         // There are Q times width weights, and the place is below the width.
                         let weight = L::splat(*self.scores.get_unchecked(query * width + block * pitch + at));

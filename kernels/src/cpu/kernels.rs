@@ -2,22 +2,45 @@
 
 use std::ops::Range;
 
-use crate::Isa;
 use crate::cpu::scalar;
 use crate::matrix::{Coded, FloatRows};
 use crate::quantized::{GroupMeta, Quantized};
 use crate::shared::OutMatrix;
+use crate::{Isa, codes};
 
-/// The keys and values of one layer and head in all blocks, as `kv.rs` lays them out.
+/// The queries of a task: floats where keys are 16-bit floats, codes where keys are in codes, so that their products are
+/// whole numbers. The other is empty.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Queries<'a> {
+    /// Scaled, `[queries, dim]`.
+    pub(crate) floats: &'a [f32],
+    /// `[queries, dim]`
+    pub(crate) codes: &'a [i8],
+    pub(crate) metas: &'a [QueryMeta],
+}
+
+/// What a kernel needs to know of a query besides its codes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct QueryMeta {
+    /// value ≈ scale · code
+    pub(crate) scale: f32,
+    /// sum of the codes
+    pub(crate) sum: i32,
+}
+
+/// The keys and values of one layer and head in all blocks, as `kv.rs` lays them out: 16-bit floats (`u16`), or codes
+/// (`i8`) with a scale for each position.
 #[derive(Clone, Copy)]
-pub(crate) struct Planes<'a> {
-    /// 16-bit floats of the whole arena.
-    pub(crate) halves: &'a [u16],
-    /// Where K of block 0 begins.
+pub(crate) struct Planes<'a, T> {
+    /// Numbers, or codes, of the whole arena.
+    pub(crate) cells: &'a [T],
+    /// Scales of codes, 16-bit floats, of the whole arena.
+    pub(crate) scales: &'a [u16],
+    /// Number of the first plane, K of block 0; V follows K.
     pub(crate) first: usize,
-    /// From a block to the next.
+    /// Planes from a block to the next.
     pub(crate) stride: usize,
-    /// Positions from one dimension of K to the next: positions of a block, rounded up to eight.
+    /// Positions in a plane: those of a block, rounded up to eight.
     pub(crate) pitch: usize,
     /// Positions in a block that count.
     pub(crate) block_size: usize,
@@ -25,24 +48,45 @@ pub(crate) struct Planes<'a> {
     pub(crate) dim: usize,
 }
 
-impl<'a> Planes<'a> {
-    /// Keys of a block, `[dim, pitch]`.
+impl<'a, T> Planes<'a, T> {
+    /// Keys of a block: floats `[dim, pitch]`, codes `[dim / 4, pitch, 4]`.
     #[inline]
-    pub(crate) fn k(&self, block: u32) -> &'a [u16] {
-        &self.halves[self.first + block as usize * self.stride..][..self.pitch * self.dim]
+    pub(crate) fn k(&self, block: u32) -> &'a [T] {
+        Self::part(self.cells, self.pitch * self.dim, self.number(block))
     }
 
     /// Values of a block, `[position, dim]`.
     #[inline]
-    pub(crate) fn v(&self, block: u32) -> &'a [u16] {
-        let plane = self.pitch * self.dim;
-        &self.halves[self.first + plane + block as usize * self.stride..][..plane]
+    pub(crate) fn v(&self, block: u32) -> &'a [T] {
+        Self::part(self.cells, self.pitch * self.dim, self.number(block) + 1)
+    }
+
+    /// Scales of a block's keys, one for each position.
+    #[inline]
+    pub(crate) fn k_scales(&self, block: u32) -> &'a [u16] {
+        Self::part(self.scales, self.pitch, self.number(block))
+    }
+
+    /// Scales of a block's values.
+    #[inline]
+    pub(crate) fn v_scales(&self, block: u32) -> &'a [u16] {
+        Self::part(self.scales, self.pitch, self.number(block) + 1)
+    }
+
+    #[inline]
+    fn number(&self, block: u32) -> usize {
+        self.first + block as usize * self.stride
+    }
+
+    #[inline]
+    fn part<U>(all: &'a [U], len: usize, number: usize) -> &'a [U] {
+        &all[number * len..][..len]
     }
 }
 
 /// The keys and values of some consecutive positions: whole blocks.
-pub(crate) struct Keys<'a> {
-    pub(crate) planes: Planes<'a>,
+pub(crate) struct Keys<'a, T> {
+    pub(crate) planes: Planes<'a, T>,
     /// Where the positions are.
     pub(crate) blocks: &'a [u32],
     /// The blocks of the call that follows, as far as they are known: worth asking memory for.
@@ -52,8 +96,7 @@ pub(crate) struct Keys<'a> {
 
 /// The running state of softmax-weighted sums, one for each query of a task.
 pub(crate) struct Attend<'a> {
-    /// Scaled queries `[queries, dim]`.
-    pub(crate) q: &'a [f32],
+    pub(crate) q: Queries<'a>,
     /// For each query, how many of the positions of this call it sees: the first so many.
     pub(crate) visible: &'a [u32],
     /// Room for scores `[queries, blocks · pitch]`.
@@ -135,8 +178,23 @@ pub(crate) trait Kernels: Send + Sync {
     }
 
     /// Brings `keys` into the running sums of `state`.
-    fn attend(&self, keys: &Keys<'_>, state: &mut Attend<'_>) {
+    fn attend(&self, keys: &Keys<'_, u16>, state: &mut Attend<'_>) {
         scalar::attend(keys, state);
+    }
+
+    /// The same for keys and values in codes.
+    fn attend_codes(&self, keys: &Keys<'_, i8>, state: &mut Attend<'_>) {
+        scalar::attend_codes(keys, state);
+    }
+
+    /// The largest magnitude; NaN where there is one.
+    fn largest(&self, x: &[f32]) -> f32 {
+        codes::largest(x)
+    }
+
+    /// Codes of `x` by a scale, see `codes.rs`.
+    fn to_codes(&self, x: &[f32], scale: f32, to: &mut [i8]) {
+        codes::put(x, scale, to);
     }
 
     /// 16-bit floats of `from`, rounded to nearest.

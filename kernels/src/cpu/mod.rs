@@ -16,7 +16,7 @@ mod vnni;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-pub(crate) use kernels::{Attend, Kernels, Keys, Planes};
+pub(crate) use kernels::{Attend, Kernels, Keys, Planes, Queries, QueryMeta};
 
 use crate::attention::Workspace;
 use crate::pool::Pool;

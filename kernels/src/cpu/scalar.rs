@@ -167,17 +167,54 @@ pub(super) fn exp_scaled(x: &[f32], shift: f32, scale: f32, out: &mut [f32]) {
     out.iter_mut().zip(x).for_each(|(out, x)| *out = ((x - shift) * scale).exp());
 }
 
-pub(super) fn attend(keys: &Keys<'_>, state: &mut Attend<'_>) {
+pub(super) fn attend(keys: &Keys<'_, u16>, state: &mut Attend<'_>) {
     let planes = &keys.planes;
-    let (dim, block_size) = (planes.dim, planes.block_size);
+    let (dim, q) = (planes.dim, state.q.floats);
+    let half = |bits: u16| f16::from_bits(bits).to_f32();
+    let score = |query: usize, block: u32, at: usize| {
+        let k = planes.k(block);
+        let q = q[query * dim..][..dim].iter().enumerate();
+        q.map(|(d, q)| q * half(k[d * planes.pitch + at])).sum()
+    };
+    let add = |block: u32, at: usize, weight: f32, acc: &mut [f32]| {
+        let v = &planes.v(block)[at * dim..][..dim];
+        acc.iter_mut().zip(v).for_each(|(acc, v)| *acc += weight * half(*v));
+    };
+    attend_by(keys, state, score, add);
+}
+
+pub(super) fn attend_codes(keys: &Keys<'_, i8>, state: &mut Attend<'_>) {
+    let planes = &keys.planes;
+    let (dim, q) = (planes.dim, state.q);
+    let half = |bits: u16| f16::from_bits(bits).to_f32();
+    let score = |query: usize, block: u32, at: usize| {
+        let k = planes.k(block);
+        let k = |d: usize| i32::from(k[(d / 4 * planes.pitch + at) * 4 + d % 4]);
+        let codes = q.codes[query * dim..][..dim].iter().enumerate();
+        let products: i32 = codes.map(|(d, q)| i32::from(*q) * k(d)).sum();
+        products as f32 * (half(planes.k_scales(block)[at]) * q.metas[query].scale)
+    };
+    let add = |block: u32, at: usize, weight: f32, acc: &mut [f32]| {
+        let weight = weight * half(planes.v_scales(block)[at]);
+        let v = &planes.v(block)[at * dim..][..dim];
+        acc.iter_mut().zip(v).for_each(|(acc, v)| *acc += weight * f32::from(*v));
+    };
+    attend_by(keys, state, score, add);
+}
+
+/// Attention with the `score` of (query, block, place) and a way to `add` the value of (block, place), weighted.
+fn attend_by<T>(
+    keys: &Keys<'_, T>,
+    state: &mut Attend<'_>,
+    score: impl Fn(usize, u32, usize) -> f32,
+    add: impl Fn(u32, usize, f32, &mut [f32]),
+) {
+    let (dim, block_size) = (keys.planes.dim, keys.planes.block_size);
     for (query, visible) in state.visible.iter().enumerate() {
-        let q = &state.q[query * dim..][..dim];
         let acc = &mut state.acc[query * dim..][..dim];
         let scores = &mut state.scores[..*visible as usize];
-        for (position, score) in scores.iter_mut().enumerate() {
-            let k = planes.k(keys.blocks[position / block_size]);
-            let k = |d: usize| f16::from_bits(k[d * planes.pitch + position % block_size]).to_f32();
-            *score = q.iter().enumerate().map(|(d, q)| q * k(d)).sum();
+        for (position, to) in scores.iter_mut().enumerate() {
+            *to = score(query, keys.blocks[position / block_size], position % block_size);
         }
         let max = scores.iter().fold(state.max[query], |m, s| m.max(*s));
         if max == f32::NEG_INFINITY {
@@ -190,10 +227,7 @@ pub(super) fn attend(keys: &Keys<'_>, state: &mut Attend<'_>) {
         for (position, score) in scores.iter().enumerate() {
             let weight = (score - max).exp();
             state.sum[query] += weight;
-            let v = planes.v(keys.blocks[position / block_size]);
-            for (acc, v) in acc.iter_mut().zip(&v[position % block_size * dim..][..dim]) {
-                *acc += weight * f16::from_bits(*v).to_f32();
-            }
+            add(keys.blocks[position / block_size], position % block_size, weight, acc);
         }
     }
 }

@@ -77,9 +77,24 @@ impl Kernels for Avx2 {
         unsafe { rows::rotate_pairs(x, cos, sin) }
     }
 
-    fn attend(&self, keys: &Keys<'_>, state: &mut Attend<'_>) {
+    fn attend(&self, keys: &Keys<'_, u16>, state: &mut Attend<'_>) {
         // SAFETY: proved.
-        unsafe { attend::<Eight>(keys, state) }
+        unsafe { attend::<Eight, _>(keys, state) }
+    }
+
+    fn attend_codes(&self, keys: &Keys<'_, i8>, state: &mut Attend<'_>) {
+        // SAFETY: proved.
+        unsafe { attend::<Eight, _>(keys, state) }
+    }
+
+    fn largest(&self, x: &[f32]) -> f32 {
+        // SAFETY: proved.
+        unsafe { rows::largest(x) }
+    }
+
+    fn to_codes(&self, x: &[f32], scale: f32, to: &mut [i8]) {
+        // SAFETY: proved.
+        unsafe { rows::to_codes(x, scale, to) }
     }
 
     fn to_half(&self, from: &[f32], to: &mut [u16]) {

@@ -3,6 +3,7 @@
 use std::arch::x86_64::*;
 
 use super::exp::{exp, load, store, sum};
+use crate::codes;
 use crate::cpu::scalar;
 use crate::matrix::GROUP;
 use crate::quantized::GroupMeta;
@@ -164,4 +165,14 @@ pub(super) fn to_half(from: &[f32], to: &mut [u16]) {
         unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), halves) }
     }
     scalar::to_half(from_rest, to_rest);
+}
+
+#[target_feature(enable = "avx2,fma,f16c")]
+pub(super) fn largest(x: &[f32]) -> f32 {
+    codes::largest(x)
+}
+
+#[target_feature(enable = "avx2,fma,f16c")]
+pub(super) fn to_codes(x: &[f32], scale: f32, to: &mut [i8]) {
+    codes::put(x, scale, to);
 }

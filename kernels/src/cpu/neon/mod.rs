@@ -66,9 +66,14 @@ impl<const SDOT: bool> Kernels for Neon<SDOT> {
         rows::rotate_pairs(x, cos, sin);
     }
 
-    fn attend(&self, keys: &Keys<'_>, state: &mut Attend<'_>) {
+    fn attend(&self, keys: &Keys<'_, u16>, state: &mut Attend<'_>) {
         // SAFETY: proved.
-        unsafe { attend::<products::Products<SDOT>>(keys, state) }
+        unsafe { attend::<products::Products<SDOT>, _>(keys, state) }
+    }
+
+    fn attend_codes(&self, keys: &Keys<'_, i8>, state: &mut Attend<'_>) {
+        // SAFETY: proved.
+        unsafe { attend::<products::Products<SDOT>, _>(keys, state) }
     }
 
     fn to_half(&self, from: &[f32], to: &mut [u16]) {

@@ -4,24 +4,27 @@ use std::arch::x86_64::*;
 
 use super::avx512::Avx512;
 use super::exp::exp;
-use crate::cpu::attend::{Lanes, tile};
+use crate::cpu::attend::{Cell, Lanes, tile};
 use crate::cpu::kernels::{Attend, Keys};
 
 impl Lanes for Avx512 {
     type Floats = __m512;
+    type Ints = __m512i;
+    type Codes = __m512i;
     const LANES: usize = 16;
     /// With two vectors each, 24 of the 32 registers are sums.
     const QUERIES: usize = 12;
+    const RAISED: i32 = 128;
 
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
-    unsafe fn tile(keys: &Keys<'_>, state: &mut Attend<'_>, first: usize) -> usize {
+    unsafe fn tile<T: Cell>(keys: &Keys<'_, T>, state: &mut Attend<'_>, first: usize) -> usize {
         // SAFETY: the caller's promises.
         unsafe {
             match state.visible.len() - first {
-                Self::QUERIES.. => tile::<Self, { Self::QUERIES }, 2>(keys, state, first),
-                6.. => tile::<Self, 6, 4>(keys, state, first),
-                3.. => tile::<Self, 3, 4>(keys, state, first),
-                _ => tile::<Self, 1, 4>(keys, state, first),
+                Self::QUERIES.. => tile::<Self, T, { Self::QUERIES }, 2>(keys, state, first),
+                6.. => tile::<Self, T, 6, 4>(keys, state, first),
+                3.. => tile::<Self, T, 3, 4>(keys, state, first),
+                _ => tile::<Self, T, 1, 4>(keys, state, first),
             }
         }
     }
@@ -54,6 +57,36 @@ impl Lanes for Avx512 {
     unsafe fn halves(from: *const u16) -> __m512 {
         // SAFETY: the caller's promise.
         unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(from.cast())) }
+    }
+
+    #[inline(always)]
+    unsafe fn codes(from: *const i8) -> __m512 {
+        // SAFETY: the caller's promise.
+        unsafe { _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(from.cast()))) }
+    }
+
+    #[inline(always)]
+    unsafe fn fours(from: *const i8) -> __m512i {
+        // SAFETY: the caller's promise.
+        unsafe { _mm512_xor_si512(_mm512_loadu_si512(from.cast()), _mm512_set1_epi8(i8::MIN)) }
+    }
+
+    #[inline(always)]
+    unsafe fn dot(sum: __m512i, k: __m512i, q: *const i8) -> __m512i {
+        // SAFETY: the caller's promise.
+        unsafe { _mm512_dpbusd_epi32(sum, k, _mm512_set1_epi32(q.cast::<i32>().read_unaligned())) }
+    }
+
+    #[inline(always)]
+    unsafe fn whole(value: i32) -> __m512i {
+        // SAFETY: the caller's promise.
+        unsafe { _mm512_set1_epi32(value) }
+    }
+
+    #[inline(always)]
+    unsafe fn float(sums: __m512i) -> __m512 {
+        // SAFETY: the caller's promise.
+        unsafe { _mm512_cvtepi32_ps(sums) }
     }
 
     #[inline(always)]

@@ -86,12 +86,28 @@ impl Kernels for Vnni {
         self.rest.rotate_pairs(x, cos, sin);
     }
 
-    fn attend(&self, keys: &Keys<'_>, state: &mut Attend<'_>) {
-        if self.isa == Isa::Avx512Vnni && fits::<avx512::Avx512>(keys) {
+    fn attend(&self, keys: &Keys<'_, u16>, state: &mut Attend<'_>) {
+        if self.isa == Isa::Avx512Vnni && fits::<avx512::Avx512, _>(keys) {
             // SAFETY: proved.
-            return unsafe { attend::<avx512::Avx512>(keys, state) };
+            return unsafe { attend::<avx512::Avx512, _>(keys, state) };
         }
         self.rest.attend(keys, state);
+    }
+
+    fn attend_codes(&self, keys: &Keys<'_, i8>, state: &mut Attend<'_>) {
+        if self.isa == Isa::Avx512Vnni && fits::<avx512::Avx512, _>(keys) {
+            // SAFETY: proved.
+            return unsafe { attend::<avx512::Avx512, _>(keys, state) };
+        }
+        self.rest.attend_codes(keys, state);
+    }
+
+    fn largest(&self, x: &[f32]) -> f32 {
+        self.rest.largest(x)
+    }
+
+    fn to_codes(&self, x: &[f32], scale: f32, to: &mut [i8]) {
+        self.rest.to_codes(x, scale, to);
     }
 
     fn to_half(&self, from: &[f32], to: &mut [u16]) {
