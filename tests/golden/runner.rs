@@ -1,6 +1,6 @@
 //! Runs a model over whole sequences, with the cache cut into blocks that lie in no order.
 
-use jackfield_model::{Batch, KvArena, KvSpan, Model, Scratch};
+use jackfield_model::{Batch, KvArena, KvSpan, KvType, Model, Scratch};
 
 const BLOCK: usize = 16;
 /// Rows of one step of a long prompt: not a multiple of the block, so that chunks end inside blocks.
@@ -23,8 +23,14 @@ pub(crate) struct Sequence {
 impl<'a> Runner<'a> {
     /// A cache for `positions` positions in all.
     pub(crate) fn new(model: &'a Model, positions: usize) -> Self {
+        Self::with_type(model, positions, KvType::F16)
+    }
+
+    /// The same with a cache of this type.
+    pub(crate) fn with_type(model: &'a Model, positions: usize, kv_type: KvType) -> Self {
         let blocks = positions.div_ceil(BLOCK) + 1;
-        let kv = KvArena::new(model.kv_shape(blocks, BLOCK)).expect("the cache fits in memory");
+        let shape = model.kv_shape(blocks, BLOCK);
+        let kv = KvArena::with_type(shape, kv_type).expect("the cache fits in memory");
         Self { model, kv, scratch: Scratch::new(model, CHUNK), blocks, taken: 0 }
     }
 

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use jackfield_engine::{ConfigError as EngineConfigError, EngineConfig, StartError};
+use jackfield_engine::{ConfigError as EngineConfigError, EngineConfig, KvType, StartError};
 use jackfield_server::{ApiKey, ServerConfig};
 use serde::Deserialize;
 
@@ -41,6 +41,7 @@ struct Key {
 #[serde(deny_unknown_fields, default)]
 struct EngineTable {
     kv_mib: Option<usize>,
+    kv_type: Option<KvTypeName>,
     block_size: Option<usize>,
     max_step_tokens: Option<usize>,
     busy_prefill_tokens: Option<usize>,
@@ -49,6 +50,13 @@ struct EngineTable {
     max_context: Option<usize>,
     ageing_ms: Option<u64>,
     prefix_cache: Option<bool>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum KvTypeName {
+    F16,
+    Int8,
 }
 
 /// Names and limits of the HTTP side.
@@ -193,6 +201,15 @@ pub(crate) fn engine_refusal(error: StartError) -> String {
     }
 }
 
+impl From<KvTypeName> for KvType {
+    fn from(name: KvTypeName) -> KvType {
+        match name {
+            KvTypeName::F16 => KvType::F16,
+            KvTypeName::Int8 => KvType::Int8,
+        }
+    }
+}
+
 impl EngineTable {
     fn over(self, default: EngineConfig) -> EngineConfig {
         let max_running = self.max_running.unwrap_or(default.max_running);
@@ -201,6 +218,7 @@ impl EngineTable {
         EngineConfig {
             block_size: self.block_size.unwrap_or(default.block_size),
             kv_bytes: self.kv_mib.map_or(default.kv_bytes, |mib| mib.saturating_mul(MIB)),
+            kv_type: self.kv_type.map_or(default.kv_type, KvType::from),
             max_step_tokens: self.max_step_tokens.unwrap_or(enough),
             busy_prefill_tokens: self.busy_prefill_tokens.unwrap_or(default.busy_prefill_tokens),
             max_running,
@@ -286,6 +304,16 @@ mod tests {
         assert_eq!(found.admin_listen.port(), 8081);
         assert_eq!(found.threads, 5);
         assert_eq!(found.engine.kv_bytes, 2 << 20);
+    }
+
+    #[test]
+    fn the_cache_is_of_floats_unless_the_file_says_otherwise() {
+        let kv_type = |toml: &str| settings(toml, &[]).expect("good").engine.kv_type;
+        assert_eq!(kv_type(""), KvType::F16);
+        assert_eq!(kv_type("[engine]\nkv_type = 'f16'"), KvType::F16);
+        assert_eq!(kv_type("[engine]\nkv_type = 'int8'"), KvType::Int8);
+        let error = refusal("[engine]\nkv_type = 'int4'", &[]);
+        assert!(error.contains("int4") && error.contains("`int8`") && error.contains("line 2"), "{error}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::num::NonZero;
 
-use jackfield_model::{Model, ModelConfig};
+use jackfield_model::{KvType, Model, ModelConfig};
 use jackfield_scheduler as scheduler;
 
 /// Sizes and limits of one engine.
@@ -12,6 +12,8 @@ pub struct EngineConfig {
     pub block_size: usize,
     /// Memory for K and V of all layers, in bytes.
     pub kv_bytes: usize,
+    /// How K and V are kept. In 8 bits nearly twice as many tokens fit; some models bear it badly, of which a start warns.
+    pub kv_type: KvType,
     /// Rows (tokens) in one step, prefill and decode together.
     pub max_step_tokens: usize,
     /// Rows of prefill in one step while several requests are there: who comes next waits for the step that runs, and so
@@ -36,6 +38,7 @@ impl Default for EngineConfig {
         EngineConfig {
             block_size: 16,
             kv_bytes: 1 << 30,
+            kv_type: KvType::F16,
             max_step_tokens: 128,
             busy_prefill_tokens: 32,
             max_running: 64,
@@ -88,7 +91,8 @@ impl EngineConfig {
         if self.block_size == 0 {
             return Err(scheduler::ConfigError::Zero("block_size").into());
         }
-        let block_bytes = model.kv_shape(1, self.block_size).block_bytes().unwrap_or(usize::MAX);
+        let block_bytes = model.kv_shape(1, self.block_size).block_bytes(self.kv_type);
+        let block_bytes = block_bytes.unwrap_or(usize::MAX);
         let blocks = self.kv_bytes / block_bytes;
         if blocks < 2 {
             return Err(ConfigError::TooFewBlocks {

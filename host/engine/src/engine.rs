@@ -4,13 +4,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use jackfield_kernels::{Cpu, KvArena};
+use jackfield_kernels::{Cpu, KvArena, KvType};
 use jackfield_model::{ChatTemplate, Model, Tokenizer};
 use jackfield_scheduler::{RequestId, Scheduler, Stats};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::config::{ConfigError, EngineConfig};
 use crate::job::{InvalidJob, Job, Output};
+use crate::kv_check;
 use crate::runner::ModelRunner;
 use crate::worker::{Command, Submission, Worker};
 
@@ -93,7 +94,10 @@ impl Engine {
     pub fn start(model: Model, cpu: &Cpu, config: &EngineConfig) -> Result<Engine, StartError> {
         let plan = config.plan_for(&model)?;
         let shape = model.kv_shape(plan.blocks, plan.block_size);
-        let kv = KvArena::new(shape).map_err(StartError::Kv)?;
+        let kv = KvArena::with_type(shape, config.kv_type).map_err(StartError::Kv)?;
+        if config.kv_type == KvType::Int8 {
+            warn_of_kv(&model);
+        }
         let model = Arc::new(model);
         let info = ModelInfo {
             name: model.config.name.clone(),
@@ -106,6 +110,7 @@ impl Engine {
             model = info.name,
             isa = ?cpu.isa(),
             threads = cpu.threads(),
+            kv_type = ?config.kv_type,
             kv_blocks = plan.blocks,
             block_tokens = plan.block_size,
             "engine ready"
@@ -182,6 +187,26 @@ impl Engine {
     /// The model's chat template.
     pub fn template(&self) -> &Arc<ChatTemplate> {
         &self.model.template
+    }
+}
+
+/// Says how well the model bears a cache in 8 bits.
+fn warn_of_kv(model: &Model) {
+    match kv_check::check(model) {
+        Ok(found) => {
+            let (divergence, agreement, positions) = (found.divergence, found.agreement, found.positions);
+            if found.is_good() {
+                tracing::info!(divergence, agreement, positions, "the model bears a KV cache in 8 bits");
+            } else {
+                tracing::warn!(
+                    divergence,
+                    agreement,
+                    positions,
+                    "a KV cache in 8 bits changes what this model says; `f16` does not"
+                );
+            }
+        }
+        Err(error) => tracing::warn!(%error, "what a KV cache in 8 bits does to this model is not known"),
     }
 }
 

@@ -9,6 +9,7 @@
 mod config;
 mod engine;
 mod job;
+mod kv_check;
 mod outbox;
 mod runner;
 mod sampler;
@@ -17,4 +18,5 @@ mod worker;
 
 pub use config::{ConfigError, EngineConfig};
 pub use engine::{Engine, EngineStats, ModelInfo, StartError, SubmitError, Ticket};
+pub use jackfield_model::KvType;
 pub use job::{Delta, EngineFault, Finish, InvalidJob, Job, Output, Sampling, TokenInfo, Usage};

@@ -29,4 +29,4 @@ pub use template::{
 pub use tokenizer::{TokenKind, TokenizeError, Tokenizer, TokenizerError};
 
 // What a caller needs to make a batch and a cache.
-pub use jackfield_kernels::{Cpu, KvArena, KvShape, KvSpan};
+pub use jackfield_kernels::{Cpu, KvArena, KvShape, KvSpan, KvType};
