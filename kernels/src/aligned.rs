@@ -25,6 +25,8 @@ unsafe impl Plain for i8 {}
 // SAFETY: as above.
 unsafe impl Plain for u16 {}
 // SAFETY: as above.
+unsafe impl Plain for u32 {}
+// SAFETY: as above.
 unsafe impl Plain for f32 {}
 
 /// A fixed-size, zero-initialised slice on a 64-byte boundary. The system hands zero pages out lazily, so memory

@@ -9,6 +9,9 @@ const TASK_BYTES: usize = 16 << 10;
 /// Tasks for each thread in a large product: few enough to be cheap, enough to even out what other processes take.
 const TASKS_PER_THREAD: usize = 16;
 
+/// Tiles that kernels take side by side: tasks are multiples of it.
+const TILES: usize = 4;
+
 /// One of several products of the same input.
 pub struct Projection<'a> {
     /// Weights `[rows, cols]`.
@@ -52,8 +55,10 @@ impl Cpu {
         assert_eq!(x.cols(), cols, "input of {} columns for weights of {cols}", x.cols());
         assert_eq!(out.len(), x.tokens() * rows, "output for {} tokens of {rows} rows", x.tokens());
         let tiles = weights.tiles();
-        let least = TASK_BYTES.div_ceil(weights.bytes().div_ceil(tiles));
-        let tiles_per_task = least.max(tiles / (TASKS_PER_THREAD * self.threads())).max(1);
+        // Many tokens make work of fewer weights.
+        let tile_bytes = weights.bytes().div_ceil(tiles) * (1 + x.tokens() / 8).min(4);
+        let least = TASK_BYTES.div_ceil(tile_bytes);
+        let tiles_per_task = least.max(tiles / (TASKS_PER_THREAD * self.threads())).next_multiple_of(TILES);
         let out = OutMatrix::new(out, rows, add);
         Shared { weights, out, tiles_per_task, tasks: tiles.div_ceil(tiles_per_task) }
     }

@@ -1,32 +1,53 @@
 //! Activations in 8 bits: made once for an input, read by every matrix that takes it.
 
 use crate::Cpu;
-use crate::aligned::{Aligned, Plain};
+use crate::aligned::Aligned;
 use crate::matrix::GROUP;
 use crate::shared::Parts;
 
+/// Tokens that lie interleaved: as many as the largest register tile has, so that its addresses are one pointer and
+/// constants.
+pub(crate) const BLOCK: usize = 16;
+
 /// What a kernel needs to know of one group of 32 activations besides its codes.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct GroupMeta {
     /// value ≈ scale · code
     pub(crate) scale: f32,
-    /// scale · (sum of all codes): what a min is multiplied by
-    pub(crate) sum: f32,
-    /// the same for columns 0..16 and 16..32
-    pub(crate) halves: [f32; 2],
+    /// Sums of the codes of columns 0..16 and 16..32.
+    pub(crate) halves: [i32; 2],
 }
 
-// SAFETY: four floats.
-unsafe impl Plain for GroupMeta {}
+/// The numbers kept for a group: places in its part of the plane.
+#[derive(Debug, Clone, Copy)]
+#[repr(usize)]
+pub(crate) enum Number {
+    /// value ≈ scale · code
+    Scale,
+    /// scale · (sum of all codes): what a min is multiplied by
+    Sum,
+    /// The same for columns 0..16, and in the next place for 16..32.
+    HalfSum,
+    /// -16 · (sum of all codes), an integer: where sums begin if weights come with codes that are 16 too large.
+    Less16 = 4,
+    /// The same for 128.
+    Less128,
+    /// The same for 32 and columns 0..16, and in the next place for 16..32.
+    HalfLess32,
+}
+
+/// How many there are.
+pub(crate) const NUMBERS: usize = 8;
 
 /// Activations `[tokens, cols]`, quantised in groups of 32 with a 32-bit scale. A buffer to be used again and again:
 /// it grows to the largest input seen and allocates nothing after that.
 pub struct Quantized {
     tokens: usize,
     cols: usize,
+    /// `[block, group, token of the block, 32]`; the last block has as many tokens as are left.
     codes: Aligned<i8>,
-    metas: Aligned<GroupMeta>,
+    /// `[block, group, number, token of the block]`: floats or integers, see [`Number`].
+    numbers: Aligned<u32>,
     floats: Option<Aligned<f32>>,
 }
 
@@ -45,7 +66,7 @@ impl Quantized {
     /// An empty buffer for quantised matrices only ([`Matrix::is_float`](crate::Matrix::is_float) is false): saves
     /// copying the floats.
     pub fn without_floats() -> Self {
-        Self { tokens: 0, cols: 0, codes: Aligned::default(), metas: Aligned::default(), floats: None }
+        Self { tokens: 0, cols: 0, codes: Aligned::default(), numbers: Aligned::default(), floats: None }
     }
 
     /// Rows held.
@@ -63,14 +84,24 @@ impl Quantized {
         self.cols.div_ceil(GROUP)
     }
 
-    /// Codes of all tokens, `[tokens, groups, 32]`, each in -127..=127.
+    /// The plane of codes, each in -127..=127; the block that begins with token t begins at `t * groups * 32`.
     pub(crate) fn codes(&self) -> &[i8] {
         &self.codes[..self.tokens * self.groups() * GROUP]
     }
 
-    /// `[tokens, groups]`
-    pub(crate) fn metas(&self) -> &[GroupMeta] {
-        &self.metas[..self.tokens * self.groups()]
+    /// The plane of numbers; the block that begins with token t begins at `t * groups * NUMBERS`.
+    pub(crate) fn numbers(&self) -> &[u32] {
+        &self.numbers[..self.tokens * self.groups() * NUMBERS]
+    }
+
+    /// The codes of one group of a token, and its entry in the plane of numbers.
+    pub(crate) fn group(&self, token: usize, group: usize) -> (&[i8], impl Fn(Number, usize) -> u32) {
+        let (block, at) = (token / BLOCK * BLOCK, token % BLOCK);
+        let width = block_width(self.tokens, token);
+        let first = block * self.groups() + group * width;
+        let numbers = &self.numbers()[first * NUMBERS..][..width * NUMBERS];
+        let number = move |number: Number, next: usize| numbers[(number as usize + next) * width + at];
+        (&self.codes()[(first + at) * GROUP..][..GROUP], number)
     }
 
     /// The floats themselves, `[tokens, cols]`. Panics when they were not kept.
@@ -83,9 +114,49 @@ impl Quantized {
         (self.tokens, self.cols) = (tokens, cols);
         let groups = tokens * self.groups();
         self.codes.reserve(groups * GROUP);
-        self.metas.reserve(groups);
+        self.numbers.reserve(groups * NUMBERS);
         if let Some(floats) = &mut self.floats {
             floats.reserve(tokens * cols);
+        }
+    }
+}
+
+/// Tokens of the block that `token` is in.
+pub(crate) fn block_width(tokens: usize, token: usize) -> usize {
+    (tokens - token / BLOCK * BLOCK).min(BLOCK)
+}
+
+/// One token's places in a block, to be filled group by group.
+pub(crate) struct Row<'a> {
+    codes: &'a mut [i8],
+    numbers: &'a mut [u32],
+    width: usize,
+    at: usize,
+}
+
+impl<'a> Row<'a> {
+    /// The `at`th of the `width` tokens of a block.
+    pub(crate) fn new(codes: &'a mut [i8], numbers: &'a mut [u32], width: usize, at: usize) -> Self {
+        Self { codes, numbers, width, at }
+    }
+
+    /// Writes one group. Panics when it is not there.
+    #[inline(always)]
+    pub(crate) fn put(&mut self, group: usize, write: impl FnOnce(&mut [i8; GROUP]) -> GroupMeta) {
+        let first = (group * self.width + self.at) * GROUP;
+        let meta = write(self.codes[first..].first_chunk_mut().expect("a whole group"));
+        let numbers = &mut self.numbers[group * self.width * NUMBERS..][..self.width * NUMBERS];
+        let mut set = |number: Number, next: usize, bits: u32| {
+            numbers[(number as usize + next) * self.width + self.at] = bits;
+        };
+        let sum = meta.halves[0] + meta.halves[1];
+        set(Number::Scale, 0, meta.scale.to_bits());
+        set(Number::Sum, 0, (meta.scale * sum as f32).to_bits());
+        set(Number::Less16, 0, (-16 * sum).cast_unsigned());
+        set(Number::Less128, 0, (-128 * sum).cast_unsigned());
+        for (half, sum) in meta.halves.into_iter().enumerate() {
+            set(Number::HalfSum, half, (meta.scale * sum as f32).to_bits());
+            set(Number::HalfLess32, half, (-32 * sum).cast_unsigned());
         }
     }
 }
@@ -98,18 +169,27 @@ impl Cpu {
         out.resize(tokens, cols);
         let groups = out.groups();
         let codes = Parts::new(&mut out.codes);
-        let metas = Parts::new(&mut out.metas);
+        let numbers = Parts::new(&mut out.numbers);
         let floats = out.floats.as_deref_mut().map(Parts::new);
-        self.for_rows(tokens, cols, &|rows| {
-            for row in rows {
-                let x = &x[row * cols..][..cols];
-                // SAFETY: each row is visited by one task, and its parts of the buffers belong to it.
-                unsafe {
-                    let codes = codes.slice(row * groups * GROUP, groups * GROUP);
-                    self.kernels().quantize(x, codes, metas.slice(row * groups, groups));
-                    if let Some(floats) = &floats {
-                        floats.slice(row * cols, cols).copy_from_slice(x);
-                    }
+        self.for_rows(tokens.div_ceil(BLOCK), cols * BLOCK, &|blocks| {
+            for block in blocks {
+                let first = block * BLOCK;
+                let width = block_width(tokens, first);
+                // SAFETY: each block is visited by one task, and its parts of the buffers belong to it.
+                let (codes, numbers, floats) = unsafe {
+                    (
+                        codes.slice(first * groups * GROUP, width * groups * GROUP),
+                        numbers.slice(first * groups * NUMBERS, width * groups * NUMBERS),
+                        floats.as_ref().map(|floats| floats.slice(first * cols, width * cols)),
+                    )
+                };
+                let x = &x[first * cols..][..width * cols];
+                for at in 0..width {
+                    let mut row = Row::new(codes, numbers, width, at);
+                    self.kernels().quantize(&x[at * cols..][..cols], &mut row);
+                }
+                if let Some(floats) = floats {
+                    floats.copy_from_slice(x);
                 }
             }
         });

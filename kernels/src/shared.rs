@@ -58,7 +58,18 @@ impl<'a> OutMatrix<'a> {
     #[inline]
     #[allow(clippy::mut_from_ref)] // see `Parts::slice`
     pub(crate) unsafe fn eight(&self, token: usize, first: usize) -> &mut [f32] {
-        let len = (self.rows - first).min(8);
+        // SAFETY: the caller's promise.
+        unsafe { self.some(token, first, 8) }
+    }
+
+    /// The cells of `token` from row `first`, at most `most`.
+    ///
+    /// # Safety
+    /// As for `eight`.
+    #[inline(always)]
+    #[allow(clippy::mut_from_ref)] // see `Parts::slice`
+    pub(crate) unsafe fn some(&self, token: usize, first: usize, most: usize) -> &mut [f32] {
+        let len = (self.rows - first).min(most);
         // SAFETY: the caller's promise.
         unsafe { self.cells.slice(token * self.rows + first, len) }
     }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::cpu::scalar;
 use crate::matrix::{Coded, FloatRows};
-use crate::quantized::{GroupMeta, Quantized};
+use crate::quantized::{Quantized, Row};
 use crate::shared::OutMatrix;
 use crate::{Isa, codes};
 
@@ -129,9 +129,9 @@ pub(super) fn hide(scores: &mut [f32], visible: usize, block_size: usize, pitch:
 pub(crate) trait Kernels: Send + Sync {
     fn isa(&self) -> Isa;
 
-    /// Quantises one row: `codes` has whole groups of 32, `metas` one entry for each.
-    fn quantize(&self, x: &[f32], codes: &mut [i8], metas: &mut [GroupMeta]) {
-        scalar::quantize(x, codes, metas);
+    /// Quantises one row; `out` has a place for each group of 32, the last one perhaps filled up with zeros.
+    fn quantize(&self, x: &[f32], out: &mut Row<'_>) {
+        scalar::quantize(x, out);
     }
 
     /// Writes the cells `tiles × all tokens` of `x · wᵀ`.
@@ -207,6 +207,7 @@ pub(crate) trait Kernels: Send + Sync {
 mod tests {
     use super::*;
     use crate::Cpu;
+    use crate::quantized::NUMBERS;
 
     /// Numbers of both signs over many powers of two, and some at the ends of what 16-bit floats hold.
     fn numbers(len: usize) -> Vec<f32> {
@@ -232,9 +233,10 @@ mod tests {
     fn quantised_rows_are_the_references_to_the_bit() {
         let quantized = |kernels: &dyn Kernels, x: &[f32]| {
             let groups = x.len().div_ceil(32);
-            let (mut codes, mut metas) = (vec![99; groups * 32], vec![GroupMeta::default(); groups]);
-            kernels.quantize(x, &mut codes, &mut metas);
-            (codes, metas)
+            // The second of three tokens: its neighbours' places stay as they are.
+            let (mut codes, mut numbers) = (vec![99; 3 * groups * 32], vec![99; 3 * groups * NUMBERS]);
+            kernels.quantize(x, &mut Row::new(&mut codes, &mut numbers, 3, 1));
+            (codes, numbers)
         };
         for kernels in every() {
             for len in lengths(1..130) {

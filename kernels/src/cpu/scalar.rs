@@ -8,7 +8,7 @@ use super::kernels::{Attend, Kernels, Keys};
 use crate::Isa;
 use crate::ggml::{Store, Zero};
 use crate::matrix::{Coded, FloatRows, GROUP, TILE, code_of, group_codes, group_scales, scale_of};
-use crate::quantized::{GroupMeta, Quantized};
+use crate::quantized::{GroupMeta, Number, Quantized, Row};
 use crate::shared::OutMatrix;
 
 pub(super) struct Scalar;
@@ -19,16 +19,18 @@ impl Kernels for Scalar {
     }
 }
 
-pub(super) fn quantize(x: &[f32], codes: &mut [i8], metas: &mut [GroupMeta]) {
-    for ((x, codes), meta) in x.chunks(GROUP).zip(codes.chunks_exact_mut(GROUP)).zip(metas) {
-        let largest = x.iter().fold(0, |m, v| v.abs().to_bits().max(m));
-        let (scale, inverse) = scale_for(largest);
-        codes.fill(0);
-        for (code, x) in codes.iter_mut().zip(x) {
-            *code = (x * inverse).round_ties_even() as i8;
-        }
-        let sum = |codes: &[i8]| codes.iter().map(|c| i32::from(*c)).sum();
-        *meta = meta_for(scale, [sum(&codes[..GROUP / 2]), sum(&codes[GROUP / 2..])]);
+pub(super) fn quantize(x: &[f32], out: &mut Row<'_>) {
+    for (group, x) in x.chunks(GROUP).enumerate() {
+        out.put(group, |codes| {
+            let largest = x.iter().fold(0, |m, v| v.abs().to_bits().max(m));
+            let (scale, inverse) = scale_for(largest);
+            codes.fill(0);
+            for (code, x) in codes.iter_mut().zip(x) {
+                *code = (x * inverse).round_ties_even() as i8;
+            }
+            let sum = |codes: &[i8]| codes.iter().map(|c| i32::from(*c)).sum();
+            GroupMeta { scale, halves: [sum(&codes[..GROUP / 2]), sum(&codes[GROUP / 2..])] }
+        });
     }
 }
 
@@ -37,12 +39,6 @@ pub(super) fn quantize(x: &[f32], codes: &mut [i8], metas: &mut [GroupMeta]) {
 pub(super) fn scale_for(largest: u32) -> (f32, f32) {
     let scale = f32::from_bits(largest) / 127.0;
     if scale < f32::MIN_POSITIVE { (0.0, 0.0) } else { (scale, 1.0 / scale) }
-}
-
-/// The entry of a group with the sums of its two halves' codes.
-pub(super) fn meta_for(scale: f32, halves: [i32; 2]) -> GroupMeta {
-    let halves = halves.map(|sum| sum as f32);
-    GroupMeta { scale, sum: scale * (halves[0] + halves[1]), halves: halves.map(|sum| scale * sum) }
 }
 
 /// One group of a tile, taken apart: `[column, row]` codes.
@@ -69,10 +65,14 @@ pub(super) unsafe fn matmul_coded(w: &Coded, x: &Quantized, tiles: Range<usize>,
             let codes = codes_of(coding.store, &w.codes()[at * group_codes(coding)..][..group_codes(coding)]);
             let scales = &w.scales()[at * group_scales(coding)..][..group_scales(coding)];
             for (token, sums) in sums.iter_mut().enumerate() {
-                let at = token * groups + group;
-                let (x, meta) = (&x.codes()[at * GROUP..][..GROUP], &x.metas()[at]);
+                let (x, number) = x.group(token, group);
+                let scale = f32::from_bits(number(Number::Scale, 0));
                 for first in (0..GROUP).step_by(coding.group) {
-                    add_group(&codes, scales, w, x, meta, first, sums);
+                    let x_sum = match coding.group {
+                        GROUP => number(Number::Sum, 0),
+                        _ => number(Number::HalfSum, first / coding.group),
+                    };
+                    add_group(&codes, scales, w, x, (scale, f32::from_bits(x_sum)), first, sums);
                 }
             }
         }
@@ -89,12 +89,11 @@ fn add_group(
     scales: &[u16],
     w: &Coded,
     x: &[i8],
-    meta: &GroupMeta,
+    (x_scale, x_sum): (f32, f32),
     first: usize,
     sums: &mut [f32; TILE],
 ) {
     let coding = w.coding();
-    let x_sum = if coding.group == GROUP { meta.sum } else { meta.halves[first / coding.group] };
     for (lane, sum) in sums.iter_mut().enumerate() {
         let products: i32 = (first..first + coding.group).map(|k| codes[k][lane] * i32::from(x[k])).sum();
         let (scale, min) = scale_of(coding, scales, lane, first);
@@ -102,7 +101,7 @@ fn add_group(
             Zero::Offset(offset) => -(scale * f32::from(offset)),
             Zero::Stored => min,
         };
-        *sum += scale * meta.scale * products as f32 + min * x_sum;
+        *sum += scale * x_scale * products as f32 + min * x_sum;
     }
 }
 
@@ -125,7 +124,7 @@ pub(super) unsafe fn matmul_float(w: &FloatRows, x: &Quantized, tiles: Range<usi
 }
 
 /// Writes or adds as many sums as there are cells.
-pub(super) fn put(cells: &mut [f32], sums: &[f32; TILE], add: bool) {
+pub(super) fn put(cells: &mut [f32], sums: &[f32], add: bool) {
     for (cell, sum) in cells.iter_mut().zip(sums) {
         *cell = if add { *cell + sum } else { *sum };
     }

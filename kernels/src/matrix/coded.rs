@@ -119,7 +119,7 @@ impl Coded {
 }
 
 /// Bytes of codes in one group of 32 columns of a tile.
-pub(crate) fn group_codes(coding: Coding) -> usize {
+pub(crate) const fn group_codes(coding: Coding) -> usize {
     match coding.store {
         Store::Nibble => GROUP * TILE / 2,
         _ => GROUP * TILE,
@@ -127,8 +127,8 @@ pub(crate) fn group_codes(coding: Coding) -> usize {
 }
 
 /// Numbers in the scale plane for one group of 32 columns of a tile.
-pub(crate) fn group_scales(coding: Coding) -> usize {
-    let stored = if coding.zero == Zero::Stored { 2 } else { 1 };
+pub(crate) const fn group_scales(coding: Coding) -> usize {
+    let stored = if matches!(coding.zero, Zero::Stored) { 2 } else { 1 };
     GROUP / coding.group * stored * TILE
 }
 

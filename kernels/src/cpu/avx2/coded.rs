@@ -17,11 +17,11 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use crate::cpu::dot::{AHEAD, Format, View, Visit, with_format};
+use crate::cpu::dot::{AHEAD, CACHED, Format, View, Visit, with_format};
 use crate::cpu::scalar;
 use crate::ggml::{Store, Zero};
 use crate::matrix::{Coded, GROUP, TILE, group_codes};
-use crate::quantized::Quantized;
+use crate::quantized::{Number, Quantized};
 use crate::shared::OutMatrix;
 
 /// Tokens in a register tile.
@@ -48,7 +48,7 @@ struct Blocks<'a> {
 
 impl Visit for Blocks<'_> {
     fn visit<F: Format>(self) {
-        self.view.blocks(self.tiles, (1, TOKENS), |tiles, all| {
+        self.view.blocks(self.tiles, (1, TOKENS), CACHED, |tiles, all| {
             // SAFETY: the promises of `matmul`'s caller, and the ranges are inside what `View::new` checked.
             unsafe { tokens::<F>(&self.view, tiles.start, all, self.out) }
         });
@@ -93,8 +93,7 @@ unsafe fn tile<F: Format, const T: usize>(view: &View, at: usize, token: usize, 
     unsafe {
         let mut codes = view.codes.add(at * view.tile_codes);
         let mut scales = view.scales.add(at * view.tile_scales);
-        let mut x = view.x.add(token * view.groups * GROUP);
-        let mut metas = view.metas.add(token * view.groups);
+        let mut x = view.activations::<T>(token);
         for _ in 0..view.groups {
             if T == 1 {
                 // One pass over the weights: they come from memory, so ask early.
@@ -102,21 +101,19 @@ unsafe fn tile<F: Format, const T: usize>(view: &View, at: usize, token: usize, 
                 prefetch(scales.wrapping_add(AHEAD / 4).cast(), 64);
             }
             for sub in 0..subs {
-                let products = products::<F, T>(codes, x, view.groups * GROUP, sub);
+                let products = products::<F, T>(codes, x.codes(0), sub);
                 let (scale, min) = scale_and_min::<F>(&mut scales);
                 for t in 0..T {
-                    let meta = &*metas.add(t * view.groups);
-                    let step = _mm256_mul_ps(scale, _mm256_set1_ps(meta.scale));
+                    let step = _mm256_mul_ps(scale, _mm256_set1_ps(*x.number(Number::Scale, 0, t)));
                     sums[t] = _mm256_fmadd_ps(step, _mm256_cvtepi32_ps(products[t]), sums[t]);
                     if let Some(min) = min {
-                        let x_sum = if subs == 1 { meta.sum } else { meta.halves[sub] };
-                        sums[t] = _mm256_fmadd_ps(min, _mm256_set1_ps(x_sum), sums[t]);
+                        let number = if subs == 1 { Number::Sum } else { Number::HalfSum };
+                        sums[t] = _mm256_fmadd_ps(min, _mm256_set1_ps(*x.number(number, sub, t)), sums[t]);
                     }
                 }
             }
             codes = codes.add(group_codes(F::CODING));
-            x = x.add(GROUP);
-            metas = metas.add(1);
+            x.next_group();
         }
         for (t, sums) in sums.into_iter().enumerate() {
             put(out.eight(token + t, at * TILE), sums, out.adds());
@@ -160,27 +157,22 @@ unsafe fn scale_and_min<F: Format>(scales: &mut *const u16) -> (__m256, Option<_
 /// For `T` tokens, the sums of code × activation over one sub-group, for eight rows in 32 bits.
 ///
 /// # Safety
-/// `codes` points to a group of a tile, `x` to the same group of the first of `T` tokens, `stride` bytes apart.
+/// `codes` points to a group of a tile, `x` to the same group of the first of `T` tokens.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn products<F: Format, const T: usize>(
-    codes: *const u8,
-    x: *const i8,
-    stride: usize,
-    sub: usize,
-) -> [__m256i; T] {
+unsafe fn products<F: Format, const T: usize>(codes: *const u8, x: *const i8, sub: usize) -> [__m256i; T] {
     let whole = const { F::CODING.group == GROUP };
     // SAFETY: the caller's promise; each function reads one group.
     unsafe {
         match (F::CODING.store, whole) {
-            (Store::Nibble, true) => nibbles_whole::<T>(codes, x, stride),
-            (Store::Nibble, false) => nibbles_half::<T>(codes, x, stride, sub),
-            (Store::Five, true) => bytes::<T, 4, false>(codes, x, stride, 0..8),
-            (Store::Five, false) => bytes::<T, 4, false>(codes, x, stride, 4 * sub..4 * sub + 4),
-            (Store::Six, true) => bytes::<T, 2, false>(codes, x, stride, 0..8),
-            (Store::Six, false) => bytes::<T, 2, false>(codes, x, stride, 4 * sub..4 * sub + 4),
-            (Store::Signed, true) => bytes::<T, 1, true>(codes, x, stride, 0..8),
-            (Store::Signed, false) => bytes::<T, 1, true>(codes, x, stride, 4 * sub..4 * sub + 4),
+            (Store::Nibble, true) => nibbles_whole::<T>(codes, x),
+            (Store::Nibble, false) => nibbles_half::<T>(codes, x, sub),
+            (Store::Five, true) => bytes::<T, 4, false>(codes, x, 0..8),
+            (Store::Five, false) => bytes::<T, 4, false>(codes, x, 4 * sub..4 * sub + 4),
+            (Store::Six, true) => bytes::<T, 2, false>(codes, x, 0..8),
+            (Store::Six, false) => bytes::<T, 2, false>(codes, x, 4 * sub..4 * sub + 4),
+            (Store::Signed, true) => bytes::<T, 1, true>(codes, x, 0..8),
+            (Store::Signed, false) => bytes::<T, 1, true>(codes, x, 4 * sub..4 * sub + 4),
         }
     }
 }
@@ -200,7 +192,7 @@ unsafe fn four(x: *const i8, chunk: usize) -> __m256i {
 /// As for `products`.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn nibbles_whole<const T: usize>(codes: *const u8, x: *const i8, stride: usize) -> [__m256i; T] {
+unsafe fn nibbles_whole<const T: usize>(codes: *const u8, x: *const i8) -> [__m256i; T] {
     let low = _mm256_set1_epi8(15);
     let mut sums = [_mm256_setzero_si256(); T];
     for chunk in 0..4 {
@@ -210,7 +202,7 @@ unsafe fn nibbles_whole<const T: usize>(codes: *const u8, x: *const i8, stride: 
         let second = _mm256_and_si256(_mm256_srli_epi16::<4>(both), low);
         for (t, sum) in sums.iter_mut().enumerate() {
             // SAFETY: the caller's promise.
-            let (a, b) = unsafe { (four(x.add(t * stride), chunk), four(x.add(t * stride), chunk + 4)) };
+            let (a, b) = unsafe { (four(x.add(t * GROUP), chunk), four(x.add(t * GROUP), chunk + 4)) };
             let pair = _mm256_add_epi16(_mm256_maddubs_epi16(first, a), _mm256_maddubs_epi16(second, b));
             *sum = _mm256_add_epi16(*sum, pair);
         }
@@ -222,12 +214,7 @@ unsafe fn nibbles_whole<const T: usize>(codes: *const u8, x: *const i8, stride: 
 /// As for `products`.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn nibbles_half<const T: usize>(
-    codes: *const u8,
-    x: *const i8,
-    stride: usize,
-    sub: usize,
-) -> [__m256i; T] {
+unsafe fn nibbles_half<const T: usize>(codes: *const u8, x: *const i8, sub: usize) -> [__m256i; T] {
     let low = _mm256_set1_epi8(15);
     let mut sums = [_mm256_setzero_si256(); T];
     for chunk in 0..4 {
@@ -237,7 +224,7 @@ unsafe fn nibbles_half<const T: usize>(
         let half = _mm256_and_si256(half, low);
         for (t, sum) in sums.iter_mut().enumerate() {
             // SAFETY: the caller's promise.
-            let x = unsafe { four(x.add(t * stride), chunk + 4 * sub) };
+            let x = unsafe { four(x.add(t * GROUP), chunk + 4 * sub) };
             *sum = _mm256_add_epi16(*sum, _mm256_maddubs_epi16(half, x));
         }
     }
@@ -253,7 +240,6 @@ unsafe fn nibbles_half<const T: usize>(
 unsafe fn bytes<const T: usize, const ADDED: usize, const SIGNED: bool>(
     codes: *const u8,
     x: *const i8,
-    stride: usize,
     chunks: Range<usize>,
 ) -> [__m256i; T] {
     let ones = _mm256_set1_epi16(1);
@@ -267,7 +253,7 @@ unsafe fn bytes<const T: usize, const ADDED: usize, const SIGNED: bool>(
             let negative = _mm256_cmpgt_epi8(_mm256_setzero_si256(), w);
             for (t, short) in short.iter_mut().enumerate() {
                 // SAFETY: the caller's promise.
-                let x = unsafe { four(x.add(t * stride), chunk) };
+                let x = unsafe { four(x.add(t * GROUP), chunk) };
                 let x = match (SIGNED, T) {
                     (false, _) => x,
                     (true, 1) => _mm256_sign_epi8(x, w),

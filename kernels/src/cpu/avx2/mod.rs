@@ -14,7 +14,7 @@ use super::attend::attend;
 use super::kernels::{Attend, Kernels, Keys};
 use crate::Isa;
 use crate::matrix::{Coded, FloatRows};
-use crate::quantized::{GroupMeta, Quantized};
+use crate::quantized::{Quantized, Row};
 use crate::shared::OutMatrix;
 
 /// Proof that the processor has AVX2, FMA and F16C: `detect` alone hands it out, and every call into this folder goes
@@ -37,9 +37,9 @@ impl Kernels for Avx2 {
         Isa::Avx2
     }
 
-    fn quantize(&self, x: &[f32], codes: &mut [i8], metas: &mut [GroupMeta]) {
+    fn quantize(&self, x: &[f32], out: &mut Row<'_>) {
         // SAFETY: proved.
-        unsafe { rows::quantize(x, codes, metas) }
+        unsafe { rows::quantize(x, out) }
     }
 
     unsafe fn matmul_coded(&self, w: &Coded, x: &Quantized, tiles: Range<usize>, out: &OutMatrix<'_>) {

@@ -6,26 +6,25 @@ use super::exp::{exp, load, store, sum};
 use crate::codes;
 use crate::cpu::scalar;
 use crate::matrix::GROUP;
-use crate::quantized::GroupMeta;
+use crate::quantized::{GroupMeta, Row};
 
 /// The same codes and scales, to the bit, as the scalar reference.
 #[target_feature(enable = "avx2,fma,f16c")]
-pub(super) fn quantize(x: &[f32], codes: &mut [i8], metas: &mut [GroupMeta]) {
+pub(super) fn quantize(x: &[f32], out: &mut Row<'_>) {
     let (groups, rest) = x.as_chunks::<GROUP>();
-    let codes = codes.as_chunks_mut::<GROUP>().0;
-    for ((x, codes), meta) in groups.iter().zip(codes.iter_mut()).zip(metas.iter_mut()) {
-        quantize_group(x, codes, meta);
+    for (group, x) in groups.iter().enumerate() {
+        out.put(group, |codes| quantize_group(x, codes));
     }
     if !rest.is_empty() {
         let mut last = [0.0; GROUP];
         last[..rest.len()].copy_from_slice(rest);
-        quantize_group(&last, &mut codes[groups.len()], &mut metas[groups.len()]);
+        out.put(groups.len(), |codes| quantize_group(&last, codes));
     }
 }
 
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-fn quantize_group(x: &[f32; GROUP], codes: &mut [i8; GROUP], meta: &mut GroupMeta) {
+fn quantize_group(x: &[f32; GROUP], codes: &mut [i8; GROUP]) -> GroupMeta {
     let x: [__m256; 4] = std::array::from_fn(|i| {
         // SAFETY: four times eight floats.
         unsafe { _mm256_loadu_ps(x.as_ptr().add(8 * i)) }
@@ -43,7 +42,7 @@ fn quantize_group(x: &[f32; GROUP], codes: &mut [i8; GROUP], meta: &mut GroupMet
     let fours = _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
     let twos = _mm256_add_epi32(fours, _mm256_shuffle_epi32::<0b01_00_11_10>(fours));
     let sums = _mm256_add_epi32(twos, _mm256_shuffle_epi32::<0b10_11_00_01>(twos));
-    *meta = scalar::meta_for(scale, [_mm256_extract_epi32::<0>(sums), _mm256_extract_epi32::<4>(sums)]);
+    GroupMeta { scale, halves: [_mm256_extract_epi32::<0>(sums), _mm256_extract_epi32::<4>(sums)] }
 }
 
 /// The bits of the largest magnitude. As integers, magnitudes are ordered as the numbers are, and NaN is above all.

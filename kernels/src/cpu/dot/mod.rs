@@ -14,12 +14,11 @@ use std::ops::Range;
 
 pub(super) use formats::{Format, Visit, with_format};
 pub(super) use product::{matmul, tokens};
-pub(super) use view::{AHEAD, View};
+pub(super) use view::{AHEAD, Activations, CACHED, View};
 
-use crate::matrix::TILE;
 use crate::shared::OutMatrix;
 
-/// An instruction set's vectors of eight or sixteen lanes: a lane is a row of a tile, or of two tiles side by side.
+/// An instruction set's vectors of eight lanes or more: a lane is a row of a tile, or of several tiles side by side.
 ///
 /// Implementations are `#[inline(always)]` and without features of their own; `tokens` is where the features are, and
 /// everything is compiled into it. (A function with fewer features would not be inlined into it, one with more could
@@ -32,10 +31,12 @@ pub(super) trait Dot {
     type Ints: Copy;
     /// A number for each lane.
     type Floats: Copy;
-    /// Tiles side by side: one or two.
+    /// Tiles side by side: one, two or four.
     const TILES: usize;
-    /// Tokens in a register tile: a power of two up to eight.
+    /// Tokens in a register tile: a power of two up to sixteen.
     const TOKENS: usize;
+    /// Bytes of weights, and of activations, to be worked on at a time.
+    const CACHED: usize = CACHED;
     /// Whether codes are taken as signed. Where they are not, signed ones are raised by 128 and 128 is their zero.
     const SIGNED: bool;
 
@@ -49,7 +50,7 @@ pub(super) trait Dot {
     fn prefetch(_at: *const u8) {}
     /// Zeros.
     unsafe fn zero() -> Self::Ints;
-    /// 32 bytes from `from` and, for a second tile, 32 from `next` bytes on.
+    /// 32 bytes from `from` and, for each further tile, 32 from `next` bytes on.
     unsafe fn codes(from: *const u8, next: usize) -> Self::Ints;
     /// The low four bits of each byte.
     unsafe fn low(both: Self::Ints) -> Self::Ints;
@@ -57,14 +58,16 @@ pub(super) trait Dot {
     unsafe fn high(both: Self::Ints) -> Self::Ints;
     /// Signed bytes raised by 128. Only called where codes are unsigned.
     unsafe fn raise(codes: Self::Ints) -> Self::Ints;
-    /// The same four activations for every lane.
+    /// Codes shifted left by `bits`, which they have room for. Only called where codes are unsigned.
+    unsafe fn up(codes: Self::Ints, bits: u32) -> Self::Ints;
+    /// The same four bytes for every lane.
     unsafe fn four(x: *const i8) -> Self::Ints;
     /// sum + the four products of codes and activations, in each lane.
     unsafe fn dot(sum: Self::Ints, codes: Self::Ints, x: Self::Ints) -> Self::Ints;
 
     /// A number in every lane.
     unsafe fn splat(value: f32) -> Self::Floats;
-    /// Eight 16-bit floats from `from` and, for a second tile, eight from `next` numbers on.
+    /// Eight 16-bit floats from `from` and, for each further tile, eight from `next` numbers on.
     unsafe fn halves(from: *const u16, next: usize) -> Self::Floats;
     /// Sums as floats.
     unsafe fn float(sums: Self::Ints) -> Self::Floats;
@@ -72,6 +75,10 @@ pub(super) trait Dot {
     unsafe fn mul(a: Self::Floats, b: Self::Floats) -> Self::Floats;
     /// a · b + c, rounded once
     unsafe fn mul_add(a: Self::Floats, b: Self::Floats, c: Self::Floats) -> Self::Floats;
-    /// The lanes by tile; with one tile the second is left alone.
-    unsafe fn store(values: Self::Floats, to: &mut [[f32; TILE]; 2]);
+    /// a + b
+    unsafe fn add(a: Self::Floats, b: Self::Floats) -> Self::Floats;
+    /// As many floats as there are lanes.
+    unsafe fn load(from: *const f32) -> Self::Floats;
+    /// The same way back.
+    unsafe fn store(values: Self::Floats, to: *mut f32);
 }

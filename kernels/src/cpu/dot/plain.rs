@@ -1,4 +1,4 @@
-//! The loop in plain Rust, one and two tiles wide, signed and unsigned: held to the reference on any processor.
+//! The loop in plain Rust, one, two and four tiles wide, signed and unsigned: held to the reference on any processor.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::{Cpu, GgmlType, Isa, Matrix, Quantized};
 /// Does in words what the instructions are said to do.
 struct Plain<const TILES: usize, const SIGNED: bool>;
 
-type Lanes<T> = [[T; TILE]; 2];
+type Lanes<T> = [[T; TILE]; 4];
 
 fn lanes<T>(mut f: impl FnMut(usize, usize) -> T) -> Lanes<T> {
     std::array::from_fn(|tile| std::array::from_fn(|row| f(tile, row)))
@@ -29,15 +29,21 @@ impl<const TILES: usize, const SIGNED: bool> Dot for Plain<TILES, SIGNED> {
     type Ints = Lanes<u32>;
     type Floats = Lanes<f32>;
     const TILES: usize = TILES;
-    const TOKENS: usize = 4 * TILES;
+    const TOKENS: usize = if TILES == 1 { 4 } else { 16 };
     const SIGNED: bool = SIGNED;
 
     unsafe fn tokens<F: Format>(view: &View, tiles: Range<usize>, all: Range<usize>, out: &OutMatrix<'_>) {
         // SAFETY: passed on; no special instructions are needed.
-        unsafe { tokens::<Self, F>(view, tiles, all, out) }
+        unsafe {
+            match tiles.len() {
+                1 if TILES == 4 => tokens::<Plain<1, SIGNED>, F>(view, tiles, all, out),
+                n if n == TILES || TILES == 2 => tokens::<Self, F>(view, tiles, all, out),
+                _ => tiles.for_each(|tile| Self::tokens::<F>(view, tile..tile + 1, all.clone(), out)),
+            }
+        }
     }
     unsafe fn zero() -> Lanes<u32> {
-        [[0; TILE]; 2]
+        [[0; TILE]; 4]
     }
     unsafe fn codes(from: *const u8, next: usize) -> Lanes<u32> {
         lanes(|tile, row| match tile < TILES {
@@ -56,10 +62,17 @@ impl<const TILES: usize, const SIGNED: bool> Dot for Plain<TILES, SIGNED> {
         assert!(!SIGNED);
         bytes(codes, |b| b.cast_signed().wrapping_add(-128).cast_unsigned())
     }
+    unsafe fn up(codes: Lanes<u32>, bits: u32) -> Lanes<u32> {
+        assert!(!SIGNED);
+        bytes(codes, |b| {
+            assert!(b.leading_zeros() >= bits);
+            b << bits
+        })
+    }
     unsafe fn four(x: *const i8) -> Lanes<u32> {
         // SAFETY: the caller's promise.
         let four = unsafe { x.cast::<u32>().read_unaligned().to_le() };
-        [[four; TILE]; 2]
+        [[four; TILE]; 4]
     }
     unsafe fn dot(sum: Lanes<u32>, codes: Lanes<u32>, x: Lanes<u32>) -> Lanes<u32> {
         let code = |b: u8| if SIGNED { i32::from(b.cast_signed()) } else { i32::from(b) };
@@ -70,7 +83,7 @@ impl<const TILES: usize, const SIGNED: bool> Dot for Plain<TILES, SIGNED> {
         })
     }
     unsafe fn splat(value: f32) -> Lanes<f32> {
-        [[value; TILE]; 2]
+        [[value; TILE]; 4]
     }
     unsafe fn halves(from: *const u16, next: usize) -> Lanes<f32> {
         lanes(|tile, row| match tile < TILES {
@@ -88,8 +101,19 @@ impl<const TILES: usize, const SIGNED: bool> Dot for Plain<TILES, SIGNED> {
     unsafe fn mul_add(a: Lanes<f32>, b: Lanes<f32>, c: Lanes<f32>) -> Lanes<f32> {
         lanes(|tile, row| a[tile][row].mul_add(b[tile][row], c[tile][row]))
     }
-    unsafe fn store(values: Lanes<f32>, to: &mut Lanes<f32>) {
-        to[..TILES].copy_from_slice(&values[..TILES]);
+    unsafe fn add(a: Lanes<f32>, b: Lanes<f32>) -> Lanes<f32> {
+        lanes(|tile, row| a[tile][row] + b[tile][row])
+    }
+    unsafe fn load(from: *const f32) -> Lanes<f32> {
+        lanes(|tile, row| match tile < TILES {
+            // SAFETY: the caller's promise.
+            true => unsafe { from.add(tile * TILE + row).read() },
+            false => 0.0,
+        })
+    }
+    unsafe fn store(values: Lanes<f32>, to: *mut f32) {
+        // SAFETY: the caller's promise.
+        unsafe { to.copy_from(values.as_flattened().as_ptr(), TILES * TILE) }
     }
 }
 
@@ -133,14 +157,17 @@ fn product(cpu: &Cpu, w: &Matrix, x: &[f32], tokens: usize) -> Vec<f32> {
 fn the_loop_agrees_with_the_reference() {
     let mut random = Random(0x2545_f491_4f6c_dd1d);
     let reference = Cpu::build(1, &scalar::Scalar);
-    let cpus: [Arc<Cpu>; 4] = [
+    let cpus: [Arc<Cpu>; 6] = [
         Cpu::build(1, &Plain::<1, false>),
         Cpu::build(1, &Plain::<2, false>),
+        Cpu::build(1, &Plain::<4, false>),
         Cpu::build(1, &Plain::<1, true>),
         Cpu::build(1, &Plain::<2, true>),
+        Cpu::build(1, &Plain::<4, true>),
     ];
     // Under an interpreter one size has to do, and one type for each coding.
-    let sizes: &[(usize, usize)] = if cfg!(miri) { &[(1, 9)] } else { &[(1, 1), (3, 8), (7, 24), (13, 40)] };
+    let sizes: &[(usize, usize)] =
+        if cfg!(miri) { &[(17, 25)] } else { &[(1, 1), (3, 8), (7, 24), (13, 40), (47, 56)] };
     let again = |ty| cfg!(miri) && matches!(ty, GgmlType::Q4K | GgmlType::Q5K);
     for ty in GgmlType::ALL.into_iter().filter(|ty| ty.block_elems() > 1 && !again(*ty)) {
         for (tokens, rows) in sizes {

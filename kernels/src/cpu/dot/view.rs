@@ -3,10 +3,11 @@
 use std::ops::Range;
 
 use crate::matrix::{Coded, GROUP};
-use crate::quantized::{GroupMeta, Quantized};
+use crate::quantized::{BLOCK, NUMBERS, Number, Quantized, block_width};
 
-/// Bytes of weights, and of activations, that are worked on while they are in the first cache.
-const CACHED: usize = 12 << 10;
+/// Bytes of weights, and of activations, that are worked on while they are in the first cache. (Processors with AVX-512
+/// have a larger one, and a second cache that is fast enough for half of it.)
+pub(in crate::cpu) const CACHED: usize = 12 << 10;
 
 /// How far before its use a byte of weights is asked for, where they are read once.
 pub(in crate::cpu) const AHEAD: usize = 4096;
@@ -17,8 +18,8 @@ pub(in crate::cpu) struct View {
     pub(in crate::cpu) tile_codes: usize,
     pub(in crate::cpu) scales: *const u16,
     pub(in crate::cpu) tile_scales: usize,
-    pub(in crate::cpu) x: *const i8,
-    pub(in crate::cpu) metas: *const GroupMeta,
+    x: *const i8,
+    numbers: *const f32,
     /// Groups of 32 in a row.
     pub(in crate::cpu) groups: usize,
     tokens: usize,
@@ -32,16 +33,35 @@ impl View {
         assert!(tiles.end * w.tile_codes() <= w.codes().len());
         assert!(tiles.end * w.tile_scales() <= w.scales().len());
         assert_eq!(x.codes().len(), x.tokens() * groups * GROUP);
-        assert_eq!(x.metas().len(), x.tokens() * groups);
+        assert_eq!(x.numbers().len(), x.tokens() * groups * NUMBERS);
         Self {
             codes: w.codes().as_ptr(),
             tile_codes: w.tile_codes(),
             scales: w.scales().as_ptr(),
             tile_scales: w.tile_scales(),
             x: x.codes().as_ptr(),
-            metas: x.metas().as_ptr(),
+            numbers: x.numbers().as_ptr().cast(),
             groups,
             tokens: x.tokens(),
+        }
+    }
+
+    /// The activations of `T` tokens from `token` on, which are in one block.
+    ///
+    /// # Safety
+    /// They are inside the view.
+    #[inline(always)]
+    pub(in crate::cpu) unsafe fn activations<const T: usize>(&self, token: usize) -> Activations {
+        let width = if T == BLOCK { BLOCK } else { block_width(self.tokens, token) };
+        let (block, at) = (token / BLOCK * BLOCK, token % BLOCK);
+        debug_assert!(at + T <= width && token + T <= self.tokens);
+        // SAFETY: the caller's promise.
+        unsafe {
+            Activations {
+                x: self.x.add((block * self.groups) * GROUP + at * GROUP),
+                numbers: self.numbers.add(block * self.groups * NUMBERS + at),
+                width,
+            }
         }
     }
 
@@ -51,12 +71,13 @@ impl View {
         &self,
         tiles: Range<usize>,
         (tile_step, token_step): (usize, usize),
+        cached: usize,
         mut run: impl FnMut(Range<usize> /* tiles */, Range<usize> /* tokens */),
     ) {
         let tile_bytes = self.tile_codes + 2 * self.tile_scales;
-        let tiles_at_once = (CACHED / (tile_step * tile_bytes)).max(1) * tile_step;
-        let token_bytes = self.groups * (GROUP + size_of::<GroupMeta>());
-        let tokens_at_once = (CACHED / (token_step * token_bytes)).max(1) * token_step;
+        let tiles_at_once = (cached / (tile_step * tile_bytes)).max(1) * tile_step;
+        let token_bytes = self.groups * (GROUP + 2 * size_of::<f32>()); // of the numbers, one or two are read
+        let tokens_at_once = (cached / (token_step * token_bytes)).max(1) * token_step;
         for first_tile in tiles.clone().step_by(tiles_at_once) {
             let last_tile = tiles.end.min(first_tile + tiles_at_once);
             for first_token in (0..self.tokens).step_by(tokens_at_once) {
@@ -66,5 +87,53 @@ impl View {
                 }
             }
         }
+    }
+}
+
+/// One group of activations of neighbouring tokens of a block.
+#[derive(Clone, Copy)]
+pub(in crate::cpu) struct Activations {
+    x: *const i8,
+    numbers: *const f32,
+    width: usize,
+}
+
+impl Activations {
+    /// The codes of the `t`th token.
+    ///
+    /// # Safety
+    /// The token is one of those that this was made for.
+    #[inline(always)]
+    pub(in crate::cpu) unsafe fn codes(self, t: usize) -> *const i8 {
+        // SAFETY: the caller's promise.
+        unsafe { self.x.add(t * GROUP) }
+    }
+
+    /// One of the numbers of the `t`th token.
+    ///
+    /// # Safety
+    /// As for `codes`; a `next` is there.
+    #[inline(always)]
+    pub(in crate::cpu) unsafe fn number(self, number: Number, next: usize, t: usize) -> *const f32 {
+        // SAFETY: the caller's promise.
+        unsafe { self.numbers.add((number as usize + next) * self.width + t) }
+    }
+
+    /// The same from token `t` on.
+    ///
+    /// # Safety
+    /// As for `codes`.
+    #[inline(always)]
+    pub(in crate::cpu) unsafe fn from(self, t: usize) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe { Self { x: self.x.add(t * GROUP), numbers: self.numbers.add(t), width: self.width } }
+    }
+
+    /// Goes to the next group of these tokens, or to the end.
+    #[inline(always)]
+    pub(in crate::cpu) fn next_group(&mut self) {
+        // For a part of a block the end may be beyond the plane: nothing is read there.
+        self.x = self.x.wrapping_add(self.width * GROUP);
+        self.numbers = self.numbers.wrapping_add(self.width * NUMBERS);
     }
 }

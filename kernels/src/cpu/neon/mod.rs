@@ -14,7 +14,7 @@ use super::dot;
 use super::kernels::{Attend, Kernels, Keys};
 use crate::Isa;
 use crate::matrix::{Coded, FloatRows};
-use crate::quantized::{GroupMeta, Quantized};
+use crate::quantized::{Quantized, Row};
 use crate::shared::OutMatrix;
 
 /// NEON with or without `sdot`. The one with it is handed out by `detect_dot` alone: that is what "proved" means below.
@@ -36,8 +36,8 @@ impl<const SDOT: bool> Kernels for Neon<SDOT> {
         if SDOT { Isa::NeonDot } else { Isa::Neon }
     }
 
-    fn quantize(&self, x: &[f32], codes: &mut [i8], metas: &mut [GroupMeta]) {
-        rows::quantize(x, codes, metas);
+    fn quantize(&self, x: &[f32], out: &mut Row<'_>) {
+        rows::quantize(x, out);
     }
 
     unsafe fn matmul_coded(&self, w: &Coded, x: &Quantized, tiles: Range<usize>, out: &OutMatrix<'_>) {

@@ -6,7 +6,6 @@ use std::ops::Range;
 
 use super::eight::Eight;
 use crate::cpu::dot::{Dot, Format, View, tokens};
-use crate::matrix::TILE;
 use crate::shared::OutMatrix;
 
 /// By `sdot`, four products in one instruction, or by `smull` and sums of pairs.
@@ -61,6 +60,11 @@ impl<const SDOT: bool> Dot for Products<SDOT> {
     }
 
     #[inline(always)]
+    unsafe fn up(codes: Self::Ints, _: u32) -> Self::Ints {
+        codes // never called, either
+    }
+
+    #[inline(always)]
     unsafe fn four(x: *const i8) -> Self::Ints {
         // SAFETY: the caller's promise.
         let x = unsafe { vdupq_n_s32(x.cast::<i32>().read_unaligned()) };
@@ -105,8 +109,20 @@ impl<const SDOT: bool> Dot for Products<SDOT> {
     }
 
     #[inline(always)]
-    unsafe fn store(values: Eight, to: &mut [[f32; TILE]; 2]) {
-        values.store(&mut to[0]);
+    unsafe fn add(a: Eight, b: Eight) -> Eight {
+        a.add(b)
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> Eight {
+        // SAFETY: the caller's promise.
+        Eight::load(unsafe { &*from.cast() })
+    }
+
+    #[inline(always)]
+    unsafe fn store(values: Eight, to: *mut f32) {
+        // SAFETY: the caller's promise.
+        values.store(unsafe { &mut *to.cast() });
     }
 }
 

@@ -5,24 +5,23 @@ use std::arch::aarch64::*;
 use super::eight::Eight;
 use crate::cpu::scalar;
 use crate::matrix::GROUP;
-use crate::quantized::GroupMeta;
+use crate::quantized::{GroupMeta, Row};
 
 /// The same codes and scales, to the bit, as the scalar reference.
-pub(super) fn quantize(x: &[f32], codes: &mut [i8], metas: &mut [GroupMeta]) {
+pub(super) fn quantize(x: &[f32], out: &mut Row<'_>) {
     let (groups, rest) = x.as_chunks::<GROUP>();
-    let codes = codes.as_chunks_mut::<GROUP>().0;
-    for ((x, codes), meta) in groups.iter().zip(codes.iter_mut()).zip(metas.iter_mut()) {
-        quantize_group(x, codes, meta);
+    for (group, x) in groups.iter().enumerate() {
+        out.put(group, |codes| quantize_group(x, codes));
     }
     if !rest.is_empty() {
         let mut last = [0.0; GROUP];
         last[..rest.len()].copy_from_slice(rest);
-        quantize_group(&last, &mut codes[groups.len()], &mut metas[groups.len()]);
+        out.put(groups.len(), |codes| quantize_group(&last, codes));
     }
 }
 
 #[inline]
-fn quantize_group(x: &[f32; GROUP], codes: &mut [i8; GROUP], meta: &mut GroupMeta) {
+fn quantize_group(x: &[f32; GROUP], codes: &mut [i8; GROUP]) -> GroupMeta {
     // SAFETY: NEON is part of the target; eight times four floats are read, and twice 16 codes written.
     unsafe {
         let x: [float32x4_t; 8] = std::array::from_fn(|i| vld1q_f32(x.as_ptr().add(4 * i)));
@@ -36,7 +35,7 @@ fn quantize_group(x: &[f32; GROUP], codes: &mut [i8; GROUP], meta: &mut GroupMet
         let halves = [half(0), half(4)];
         vst1q_s8(codes.as_mut_ptr(), halves[0]);
         vst1q_s8(codes.as_mut_ptr().add(16), halves[1]);
-        *meta = scalar::meta_for(scale, halves.map(|half| i32::from(vaddlvq_s8(half))));
+        GroupMeta { scale, halves: halves.map(|half| i32::from(vaddlvq_s8(half))) }
     }
 }
 

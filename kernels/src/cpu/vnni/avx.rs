@@ -4,7 +4,6 @@ use std::arch::x86_64::*;
 use std::ops::Range;
 
 use crate::cpu::dot::{Dot, Format, View, tokens};
-use crate::matrix::TILE;
 use crate::shared::OutMatrix;
 
 pub(super) struct Avx;
@@ -68,6 +67,12 @@ impl Dot for Avx {
     }
 
     #[inline(always)]
+    unsafe fn up(codes: __m256i, bits: u32) -> __m256i {
+        // SAFETY: the caller's promise.
+        unsafe { _mm256_sll_epi16(codes, _mm_cvtsi32_si128(bits.cast_signed())) }
+    }
+
+    #[inline(always)]
     unsafe fn four(x: *const i8) -> __m256i {
         // SAFETY: the caller's promise.
         unsafe { _mm256_set1_epi32(x.cast::<i32>().read_unaligned()) }
@@ -110,8 +115,20 @@ impl Dot for Avx {
     }
 
     #[inline(always)]
-    unsafe fn store(values: __m256, to: &mut [[f32; TILE]; 2]) {
-        // SAFETY: the caller's promise; there is room for eight.
-        unsafe { _mm256_storeu_ps(to.as_mut_ptr().cast(), values) }
+    unsafe fn add(a: __m256, b: __m256) -> __m256 {
+        // SAFETY: the caller's promise.
+        unsafe { _mm256_add_ps(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> __m256 {
+        // SAFETY: the caller's promise.
+        unsafe { _mm256_loadu_ps(from) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(values: __m256, to: *mut f32) {
+        // SAFETY: the caller's promise.
+        unsafe { _mm256_storeu_ps(to, values) }
     }
 }

@@ -1,13 +1,16 @@
-//! The 512-bit form: two tiles of eight rows side by side, by eight tokens.
+//! The 512-bit form: four tiles of eight rows side by side, by sixteen tokens.
 
 use std::arch::x86_64::*;
 use std::ops::Range;
 
 use crate::cpu::dot::{Dot, Format, View, tokens};
-use crate::matrix::TILE;
 use crate::shared::OutMatrix;
 
+/// Two registers: each broadcast of activations serves both. The loads are otherwise what the loop waits for.
 pub(super) struct Avx512;
+
+/// One register, for the tiles left over.
+struct Single;
 
 impl Avx512 {
     pub(super) fn detect() -> bool {
@@ -19,10 +22,137 @@ impl Avx512 {
 }
 
 impl Dot for Avx512 {
+    type Ints = [__m512i; 2];
+    type Floats = [__m512; 2];
+    const TILES: usize = 4;
+    const TOKENS: usize = 16;
+    const CACHED: usize = 40 << 10;
+    const SIGNED: bool = false;
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
+    unsafe fn tokens<F: Format>(view: &View, tiles: Range<usize>, all: Range<usize>, out: &OutMatrix<'_>) {
+        // SAFETY: the caller's promises.
+        unsafe {
+            if tiles.len() == Self::TILES {
+                return tokens::<Self, F>(view, tiles, all, out);
+            }
+            for first in tiles.clone().step_by(Single::TILES) {
+                let some = first..tiles.end.min(first + Single::TILES);
+                tokens::<Single, F>(view, some, all.clone(), out);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn prefetch(at: *const u8) {
+        Single::prefetch(at);
+    }
+
+    #[inline(always)]
+    unsafe fn zero() -> [__m512i; 2] {
+        // SAFETY: the caller's promise.
+        unsafe { [Single::zero(); 2] }
+    }
+
+    #[inline(always)]
+    unsafe fn codes(from: *const u8, next: usize) -> [__m512i; 2] {
+        // SAFETY: the caller's promise.
+        unsafe { [Single::codes(from, next), Single::codes(from.add(2 * next), next)] }
+    }
+
+    #[inline(always)]
+    unsafe fn low([a, b]: [__m512i; 2]) -> [__m512i; 2] {
+        // SAFETY: the caller's promise.
+        unsafe { [Single::low(a), Single::low(b)] }
+    }
+
+    #[inline(always)]
+    unsafe fn high([a, b]: [__m512i; 2]) -> [__m512i; 2] {
+        // SAFETY: the caller's promise.
+        unsafe { [Single::high(a), Single::high(b)] }
+    }
+
+    #[inline(always)]
+    unsafe fn raise([a, b]: [__m512i; 2]) -> [__m512i; 2] {
+        // SAFETY: the caller's promise.
+        unsafe { [Single::raise(a), Single::raise(b)] }
+    }
+
+    #[inline(always)]
+    unsafe fn up([a, b]: [__m512i; 2], bits: u32) -> [__m512i; 2] {
+        // SAFETY: the caller's promise.
+        unsafe { [Single::up(a, bits), Single::up(b, bits)] }
+    }
+
+    #[inline(always)]
+    unsafe fn four(x: *const i8) -> [__m512i; 2] {
+        // SAFETY: the caller's promise.
+        unsafe { [Single::four(x); 2] }
+    }
+
+    #[inline(always)]
+    unsafe fn dot(sum: [__m512i; 2], codes: [__m512i; 2], x: [__m512i; 2]) -> [__m512i; 2] {
+        // SAFETY: the caller's promise.
+        unsafe { [Single::dot(sum[0], codes[0], x[0]), Single::dot(sum[1], codes[1], x[1])] }
+    }
+
+    #[inline(always)]
+    unsafe fn splat(value: f32) -> [__m512; 2] {
+        // SAFETY: the caller's promise.
+        unsafe { [Single::splat(value); 2] }
+    }
+
+    #[inline(always)]
+    unsafe fn halves(from: *const u16, next: usize) -> [__m512; 2] {
+        // SAFETY: the caller's promise.
+        unsafe { [Single::halves(from, next), Single::halves(from.add(2 * next), next)] }
+    }
+
+    #[inline(always)]
+    unsafe fn float([a, b]: [__m512i; 2]) -> [__m512; 2] {
+        // SAFETY: the caller's promise.
+        unsafe { [Single::float(a), Single::float(b)] }
+    }
+
+    #[inline(always)]
+    unsafe fn mul(a: [__m512; 2], b: [__m512; 2]) -> [__m512; 2] {
+        // SAFETY: the caller's promise.
+        unsafe { [Single::mul(a[0], b[0]), Single::mul(a[1], b[1])] }
+    }
+
+    #[inline(always)]
+    unsafe fn mul_add(a: [__m512; 2], b: [__m512; 2], c: [__m512; 2]) -> [__m512; 2] {
+        // SAFETY: the caller's promise.
+        unsafe { [Single::mul_add(a[0], b[0], c[0]), Single::mul_add(a[1], b[1], c[1])] }
+    }
+
+    #[inline(always)]
+    unsafe fn add(a: [__m512; 2], b: [__m512; 2]) -> [__m512; 2] {
+        // SAFETY: the caller's promise.
+        unsafe { [Single::add(a[0], b[0]), Single::add(a[1], b[1])] }
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> [__m512; 2] {
+        // SAFETY: the caller's promise.
+        unsafe { [Single::load(from), Single::load(from.add(16))] }
+    }
+
+    #[inline(always)]
+    unsafe fn store([a, b]: [__m512; 2], to: *mut f32) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            Single::store(a, to);
+            Single::store(b, to.add(16));
+        }
+    }
+}
+
+impl Dot for Single {
     type Ints = __m512i;
     type Floats = __m512;
     const TILES: usize = 2;
-    const TOKENS: usize = 8;
+    const TOKENS: usize = 16;
     const SIGNED: bool = false;
 
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
@@ -71,6 +201,12 @@ impl Dot for Avx512 {
     }
 
     #[inline(always)]
+    unsafe fn up(codes: __m512i, bits: u32) -> __m512i {
+        // SAFETY: the caller's promise.
+        unsafe { _mm512_sll_epi16(codes, _mm_cvtsi32_si128(bits.cast_signed())) }
+    }
+
+    #[inline(always)]
     unsafe fn four(x: *const i8) -> __m512i {
         // SAFETY: the caller's promise.
         unsafe { _mm512_set1_epi32(x.cast::<i32>().read_unaligned()) }
@@ -116,8 +252,20 @@ impl Dot for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn store(values: __m512, to: &mut [[f32; TILE]; 2]) {
-        // SAFETY: the caller's promise; there is room for sixteen.
-        unsafe { _mm512_storeu_ps(to.as_mut_ptr().cast(), values) }
+    unsafe fn add(a: __m512, b: __m512) -> __m512 {
+        // SAFETY: the caller's promise.
+        unsafe { _mm512_add_ps(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> __m512 {
+        // SAFETY: the caller's promise.
+        unsafe { _mm512_loadu_ps(from) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(values: __m512, to: *mut f32) {
+        // SAFETY: the caller's promise.
+        unsafe { _mm512_storeu_ps(to, values) }
     }
 }

@@ -15,7 +15,7 @@ use super::dot;
 use super::kernels::{Attend, Kernels, Keys};
 use crate::Isa;
 use crate::matrix::{Coded, FloatRows};
-use crate::quantized::{GroupMeta, Quantized};
+use crate::quantized::{Quantized, Row};
 use crate::shared::OutMatrix;
 
 /// Integer products by one instruction set, the rest by AVX2. `avx` and `avx512` alone hand it out, and only where the
@@ -62,8 +62,8 @@ impl Kernels for Vnni {
         unsafe { self.rest.matmul_float(w, x, tiles, out) }
     }
 
-    fn quantize(&self, x: &[f32], codes: &mut [i8], metas: &mut [GroupMeta]) {
-        self.rest.quantize(x, codes, metas);
+    fn quantize(&self, x: &[f32], out: &mut Row<'_>) {
+        self.rest.quantize(x, out);
     }
 
     fn rms_norm(&self, x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) {
