@@ -25,15 +25,7 @@ fn main() {
     };
     println!("{} threads, {}; best of the tries within 60 ms each", fast.threads(), fast.isa().name());
     println!("{:>6} {:>11} {:>6} {:>10} {:>8} {:>10}", "type", "shape", "tokens", "GMAC/s", "GB/s", "scalar");
-    for ty in [
-        GgmlType::Q4_0,
-        GgmlType::Q4_1,
-        GgmlType::Q8_0,
-        GgmlType::Q5_1,
-        GgmlType::Q6K,
-        GgmlType::Q2K,
-        GgmlType::F16,
-    ] {
+    for ty in GgmlType::ALL {
         if only.as_ref().is_some_and(|only| only != ty.name()) {
             continue;
         }
