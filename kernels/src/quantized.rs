@@ -48,6 +48,7 @@ pub struct Quantized {
     codes: Aligned<i8>,
     /// `[block, group, number, token of the block]`: floats or integers, see [`Number`].
     numbers: Aligned<u32>,
+    /// `[block, col, token of the block]`
     floats: Option<Aligned<f32>>,
 }
 
@@ -104,10 +105,12 @@ impl Quantized {
         (&self.codes()[(first + at) * GROUP..][..GROUP], number)
     }
 
-    /// The floats themselves, `[tokens, cols]`. Panics when they were not kept.
-    pub(crate) fn floats(&self) -> &[f32] {
+    /// The floats of the block that `token` is in, from that token's first on, and from one column to the next.
+    /// Panics when they were not kept.
+    pub(crate) fn floats_from(&self, token: usize) -> (&[f32], usize) {
         let floats = self.floats.as_ref().expect("a float matrix needs activations made by Quantized::new");
-        &floats[..self.tokens * self.cols]
+        let (block, width) = (token / BLOCK * BLOCK, block_width(self.tokens, token));
+        (&floats[block * self.cols..][..width * self.cols][token % BLOCK..], width)
     }
 
     fn resize(&mut self, tokens: usize, cols: usize) {
@@ -189,7 +192,9 @@ impl Cpu {
                     self.kernels().quantize(&x[at * cols..][..cols], &mut row);
                 }
                 if let Some(floats) = floats {
-                    floats.copy_from_slice(x);
+                    for (k, column) in floats.chunks_exact_mut(width).enumerate() {
+                        column.iter_mut().enumerate().for_each(|(at, value)| *value = x[at * cols + k]);
+                    }
                 }
             }
         });

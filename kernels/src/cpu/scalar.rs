@@ -112,7 +112,8 @@ pub(super) unsafe fn matmul_float(w: &FloatRows, x: &Quantized, tiles: Range<usi
     for tile in tiles {
         for token in 0..x.tokens() {
             let mut sums = [0.0f32; TILE];
-            for (k, x) in x.floats()[token * cols..][..cols].iter().enumerate() {
+            let (floats, width) = x.floats_from(token);
+            for (k, x) in floats.iter().step_by(width).enumerate() {
                 for (lane, sum) in sums.iter_mut().enumerate() {
                     *sum += x * w.at((tile * cols + k) * TILE + lane);
                 }

@@ -94,13 +94,13 @@ unsafe fn tile<E, const T: usize>(
     at: usize,
     out: &OutMatrix<'_>,
 ) {
-    let cols = x.cols();
-    let x: [&[f32]; T] = std::array::from_fn(|t| &x.floats()[(token + t) * cols..][..cols]);
+    let (columns, width) = x.floats_from(token);
     let mut sums = [_mm256_setzero_ps(); T];
-    for (k, w) in w.as_chunks::<TILE>().0.iter().enumerate() {
+    for (w, x) in w.as_chunks::<TILE>().0.iter().zip(columns.chunks(width)) {
         let w = widen(w);
+        let x = x.first_chunk::<T>().expect("the tile's tokens are in one block");
         for (sum, x) in sums.iter_mut().zip(x) {
-            *sum = _mm256_fmadd_ps(w, _mm256_set1_ps(x[k]), *sum);
+            *sum = _mm256_fmadd_ps(w, _mm256_set1_ps(*x), *sum);
         }
     }
     for (t, sums) in sums.into_iter().enumerate() {

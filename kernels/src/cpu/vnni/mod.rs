@@ -1,10 +1,12 @@
-//! AVX2 with an instruction for integer products (`vpdpbusd`), in 256 bits or in 512, where attention is in 512 bits, too.
+//! AVX2 with an instruction for integer products (`vpdpbusd`), in 256 bits or in 512, where attention and products of
+//! floats are in 512 bits, too.
 //! Everything else is AVX2's.
 
 mod attend;
 mod avx;
 mod avx512;
 mod exp;
+mod float;
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -58,8 +60,13 @@ impl Kernels for Vnni {
     }
 
     unsafe fn matmul_float(&self, w: &FloatRows, x: &Quantized, tiles: Range<usize>, out: &OutMatrix<'_>) {
-        // SAFETY: passed on.
-        unsafe { self.rest.matmul_float(w, x, tiles, out) }
+        // SAFETY: proved; the caller's promise about `out` is passed on.
+        unsafe {
+            match self.isa {
+                Isa::Avx512Vnni => float::matmul(w, x, tiles, out),
+                _ => self.rest.matmul_float(w, x, tiles, out),
+            }
+        }
     }
 
     fn quantize(&self, x: &[f32], out: &mut Row<'_>) {
