@@ -37,6 +37,8 @@ pub(super) trait Dot {
     const TOKENS: usize;
     /// Bytes of weights, and of activations, to be worked on at a time.
     const CACHED: usize = CACHED;
+    /// How far before its use a byte of weights is asked for, where they are read once.
+    const AHEAD: usize = AHEAD;
     /// Whether codes are taken as signed. Where they are not, signed ones are raised by 128 and 128 is their zero.
     const SIGNED: bool;
 

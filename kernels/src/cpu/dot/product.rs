@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{AHEAD, Activations, Dot, Format, View, Visit, with_format};
+use super::{Activations, Dot, Format, View, Visit, with_format};
 use crate::cpu::scalar;
 use crate::ggml::{Store, Zero};
 use crate::matrix::{Coded, GROUP, TILE, group_codes, group_scales};
@@ -99,14 +99,14 @@ unsafe fn tile<D: Dot, F: Format, const T: usize, const S: usize>(
         let mut scales = view.scales.add(tiles.start * view.tile_scales);
         let mut x = view.activations::<T>(token);
         for _ in 0..view.groups {
-            if T == 1 {
-                // One pass over the weights: they come from memory, so ask early.
+            if token == 0 {
+                // The first pass over the weights: they come from memory, so ask early.
                 for tile in 0..D::TILES {
                     for line in (0..group_codes(F::CODING)).step_by(64) {
-                        D::prefetch(codes.wrapping_add(AHEAD + tile * next_codes + line));
+                        D::prefetch(codes.wrapping_add(D::AHEAD + tile * next_codes + line));
                     }
                 }
-                D::prefetch(scales.wrapping_add(AHEAD / 4).cast());
+                D::prefetch(scales.wrapping_add(D::AHEAD / 4).cast());
             }
             let steps = steps::<D, F>(scales, next_scales);
             // The codes are taken apart once: they stay in registers where there are enough.

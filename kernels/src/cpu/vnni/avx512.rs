@@ -27,6 +27,7 @@ impl Dot for Avx512 {
     const TILES: usize = 4;
     const TOKENS: usize = 16;
     const CACHED: usize = 40 << 10;
+    const AHEAD: usize = 16 << 10; // four tiles are read at a time
     const SIGNED: bool = false;
 
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
