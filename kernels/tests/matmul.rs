@@ -145,27 +145,27 @@ fn nothing_saturates_at_the_ends() {
     let cpus = cpus();
     for ty in GgmlType::ALL.into_iter().filter(|ty| !w_is_float(*ty)) {
         for code in [0xff, 0x80, 0x7f, 0x00] {
-            let cols = 512;
-            let mut bytes = vec![code; ty.bytes_for(8 * cols).unwrap()];
+            let (rows, cols, tokens) = (32, 512, 17);
+            let mut bytes = vec![code; ty.bytes_for(rows * cols).unwrap()];
             common::put_scales(ty, &mut bytes, || 1.0);
-            let w = Matrix::pack(&cpus[0], ty, &bytes, 8, cols).unwrap();
+            let w = Matrix::pack(&cpus[0], ty, &bytes, rows, cols).unwrap();
             for sign in [1.0, -1.0] {
-                let x: Vec<f32> = vec![127.0 * sign; cols];
+                let x: Vec<f32> = vec![127.0 * sign; tokens * cols];
                 let mut row = vec![0.0; cols];
                 w.row(0, &mut row);
                 let exact: f64 = row.iter().map(|w| f64::from(*w) * 127.0 * f64::from(sign)).sum();
                 let size: f64 =
                     row.iter().map(|w| f64::from(w.abs()) * 127.0).sum::<f64>() + 127.0 * 2048.0 * 512.0;
                 for cpu in &cpus {
-                    let y = product(cpu, &w, &x, 1);
-                    let off = (f64::from(y[0]) - exact).abs();
-                    assert!(
-                        off <= size * 1e-6,
-                        "{} {:?} {code:x}: {} for {exact}",
-                        ty.name(),
-                        cpu.isa(),
-                        y[0]
-                    );
+                    for y in product(cpu, &w, &x, tokens) {
+                        let off = (f64::from(y) - exact).abs();
+                        assert!(
+                            off <= size * 1e-6,
+                            "{} {:?} {code:x}: {y} for {exact}",
+                            ty.name(),
+                            cpu.isa()
+                        );
+                    }
                 }
             }
         }
