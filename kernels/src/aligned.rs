@@ -130,7 +130,8 @@ mod tests {
             let buffer = Aligned::<f32>::zeroed(len);
             assert_eq!(buffer.len(), len);
             assert!(len == 0 || buffer.as_ptr().addr().is_multiple_of(ALIGN));
-            assert!(buffer.iter().all(|v| v.to_bits() == 0));
+            let every = if cfg!(miri) { 4099 } else { 1 };
+            assert!(buffer.iter().step_by(every).all(|v| v.to_bits() == 0));
         }
     }
 

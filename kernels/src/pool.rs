@@ -328,7 +328,7 @@ mod tests {
     fn every_task_runs_once() {
         for threads in [1, 2, 3, 8] {
             let pool = Pool::new(threads);
-            for tasks in [0, 1, 2, 7, 500] {
+            for tasks in [0, 1, 2, 7, if cfg!(miri) { 30 } else { 500 }] {
                 let counts: Vec<AtomicU32> = (0..tasks).map(|_| AtomicU32::new(0)).collect();
                 pool.run(tasks, &|thread, task| {
                     assert!(thread < threads);
@@ -343,15 +343,16 @@ mod tests {
     fn many_short_operations_with_sleep_between() {
         let pool = Pool::new(4);
         let sum = AtomicUsize::new(0);
-        for round in 0..3000 {
-            if round % 500 == 0 {
+        let rounds = if cfg!(miri) { 40 } else { 3000 };
+        for round in 0..rounds {
+            if round % (rounds / 6) == 0 {
                 std::thread::sleep(Duration::from_millis(2)); // everyone is asleep now
             }
             pool.run(5, &|_, task| {
                 sum.fetch_add(task, Relaxed);
             });
         }
-        assert_eq!(sum.into_inner(), 3000 * 10);
+        assert_eq!(sum.into_inner(), rounds * 10);
     }
 
     #[test]

@@ -33,6 +33,7 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 #[test]
+#[cfg_attr(miri, ignore = "long by its nature")]
 fn nothing_after_the_first_time() {
     let mut random = Random(30);
     let cpu = Cpu::new(2);

@@ -68,7 +68,8 @@ fn repacking_error(case: &Case, rows: usize) -> f32 {
 fn repacking_keeps_the_values() {
     use GgmlType::*;
     for case in cases() {
-        for rows in [1, 2, 4] {
+        // Under an interpreter one of them has to do.
+        for rows in [2, 1, 4].into_iter().take(if cfg!(miri) { 1 } else { 3 }) {
             let error = repacking_error(&case, rows);
             println!("{} {rows} rows: {error:e}", case.ty.name());
             match case.ty {

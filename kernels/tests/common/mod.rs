@@ -29,6 +29,11 @@ impl Random {
     }
 }
 
+/// All of these; the first few under an interpreter, which takes a thousand times as long.
+pub fn few<T>(all: &[T], interpreted: usize) -> &[T] {
+    if cfg!(miri) { &all[..interpreted] } else { all }
+}
+
 /// Blocks of random codes with scales of an ordinary size.
 pub fn weights(random: &mut Random, ty: GgmlType, values: usize) -> Vec<u8> {
     let len = ty.bytes_for(values).expect("whole blocks");
