@@ -43,6 +43,8 @@ pub(crate) const NUMBERS: usize = 8;
 /// it grows to the largest input seen and allocates nothing after that.
 pub struct Quantized {
     tokens: usize,
+    /// 2 where each token is followed, all tokens later, by what its codes left of it.
+    planes: usize,
     cols: usize,
     /// `[block, group, token of the block, 32]`; the last block has as many tokens as are left.
     codes: Aligned<i8>,
@@ -67,12 +69,24 @@ impl Quantized {
     /// An empty buffer for quantised matrices only ([`Matrix::is_float`](crate::Matrix::is_float) is false): saves
     /// copying the floats.
     pub fn without_floats() -> Self {
-        Self { tokens: 0, cols: 0, codes: Aligned::default(), numbers: Aligned::default(), floats: None }
+        Self {
+            tokens: 0,
+            planes: 1,
+            cols: 0,
+            codes: Aligned::default(),
+            numbers: Aligned::default(),
+            floats: None,
+        }
     }
 
-    /// Rows held.
+    /// Tokens held.
     pub fn tokens(&self) -> usize {
         self.tokens
+    }
+
+    /// Rows of a product: the tokens, and where there are two planes the tokens again.
+    pub(crate) fn rows(&self) -> usize {
+        self.tokens * self.planes
     }
 
     /// Values in a row.
@@ -87,18 +101,18 @@ impl Quantized {
 
     /// The plane of codes, each in -127..=127; the block that begins with token t begins at `t * groups * 32`.
     pub(crate) fn codes(&self) -> &[i8] {
-        &self.codes[..self.tokens * self.groups() * GROUP]
+        &self.codes[..self.rows() * self.groups() * GROUP]
     }
 
     /// The plane of numbers; the block that begins with token t begins at `t * groups * NUMBERS`.
     pub(crate) fn numbers(&self) -> &[u32] {
-        &self.numbers[..self.tokens * self.groups() * NUMBERS]
+        &self.numbers[..self.rows() * self.groups() * NUMBERS]
     }
 
     /// The codes of one group of a token, and its entry in the plane of numbers.
     pub(crate) fn group(&self, token: usize, group: usize) -> (&[i8], impl Fn(Number, usize) -> u32) {
         let (block, at) = (token / BLOCK * BLOCK, token % BLOCK);
-        let width = block_width(self.tokens, token);
+        let width = block_width(self.rows(), token);
         let first = block * self.groups() + group * width;
         let numbers = &self.numbers()[first * NUMBERS..][..width * NUMBERS];
         let number = move |number: Number, next: usize| numbers[(number as usize + next) * width + at];
@@ -109,13 +123,14 @@ impl Quantized {
     /// Panics when they were not kept.
     pub(crate) fn floats_from(&self, token: usize) -> (&[f32], usize) {
         let floats = self.floats.as_ref().expect("a float matrix needs activations made by Quantized::new");
+        assert_eq!(self.planes, 1, "a float matrix needs activations made by Cpu::quantize");
         let (block, width) = (token / BLOCK * BLOCK, block_width(self.tokens, token));
         (&floats[block * self.cols..][..width * self.cols][token % BLOCK..], width)
     }
 
-    fn resize(&mut self, tokens: usize, cols: usize) {
-        (self.tokens, self.cols) = (tokens, cols);
-        let groups = tokens * self.groups();
+    fn resize(&mut self, tokens: usize, cols: usize, planes: usize) {
+        (self.tokens, self.cols, self.planes) = (tokens, cols, planes);
+        let groups = self.rows() * self.groups();
         self.codes.reserve(groups * GROUP);
         self.numbers.reserve(groups * NUMBERS);
         if let Some(floats) = &mut self.floats {
@@ -124,7 +139,7 @@ impl Quantized {
     }
 }
 
-/// Tokens of the block that `token` is in.
+/// Tokens of the block that `token` is in; with two planes, both count.
 pub(crate) fn block_width(tokens: usize, token: usize) -> usize {
     (tokens - token / BLOCK * BLOCK).min(BLOCK)
 }
@@ -167,17 +182,27 @@ impl<'a> Row<'a> {
 impl Cpu {
     /// Quantises `x`, `[tokens, cols]`, into `out`. Panics when `x` is not whole rows.
     pub fn quantize(&self, x: &[f32], tokens: usize, out: &mut Quantized) {
+        self.quantize_planes(x, tokens, 1, out);
+    }
+
+    /// The same twice: what the codes leave of a value is quantised again, so that about 15 bits of it are kept. Products
+    /// take twice as long. Not for matrices of floats.
+    pub fn quantize_twice(&self, x: &[f32], tokens: usize, out: &mut Quantized) {
+        self.quantize_planes(x, tokens, 2, out);
+    }
+
+    fn quantize_planes(&self, x: &[f32], tokens: usize, planes: usize, out: &mut Quantized) {
         let cols = x.len().checked_div(tokens).unwrap_or(0);
         assert_eq!(x.len(), tokens * cols, "{} values are not {tokens} rows", x.len());
-        out.resize(tokens, cols);
-        let groups = out.groups();
+        out.resize(tokens, cols, planes);
+        let (rows, groups) = (out.rows(), out.groups());
         let codes = Parts::new(&mut out.codes);
         let numbers = Parts::new(&mut out.numbers);
-        let floats = out.floats.as_deref_mut().map(Parts::new);
-        self.for_rows(tokens.div_ceil(BLOCK), cols * BLOCK, &|blocks| {
+        let floats = out.floats.as_deref_mut().filter(|_| planes == 1).map(Parts::new);
+        self.for_rows(rows.div_ceil(BLOCK), cols * BLOCK, &|blocks| {
             for block in blocks {
                 let first = block * BLOCK;
-                let width = block_width(tokens, first);
+                let width = block_width(rows, first);
                 // SAFETY: each block is visited by one task, and its parts of the buffers belong to it.
                 let (codes, numbers, floats) = unsafe {
                     (
@@ -186,12 +211,15 @@ impl Cpu {
                         floats.as_ref().map(|floats| floats.slice(first * cols, width * cols)),
                     )
                 };
-                let x = &x[first * cols..][..width * cols];
                 for at in 0..width {
                     let mut row = Row::new(codes, numbers, width, at);
-                    self.kernels().quantize(&x[at * cols..][..cols], &mut row);
+                    match (first + at).checked_sub(tokens) {
+                        None => self.kernels().quantize(&x[(first + at) * cols..][..cols], &mut row),
+                        Some(token) => self.kernels().quantize_rest(&x[token * cols..][..cols], &mut row),
+                    }
                 }
                 if let Some(floats) = floats {
+                    let x = &x[first * cols..][..width * cols];
                     for (k, column) in floats.chunks_exact_mut(width).enumerate() {
                         column.iter_mut().enumerate().for_each(|(at, value)| *value = x[at * cols + k]);
                     }

@@ -120,6 +120,51 @@ fn the_reference_is_within_the_activations_rounding() {
     }
 }
 
+/// Held to the packed weights in 64 bits: what is left is rounding, far below a step of 8 bits. Added to what is there, and
+/// the same for a token alone.
+#[test]
+fn activations_quantised_twice_have_about_fifteen_bits() {
+    let mut random = Random(5);
+    for cpu in cpus() {
+        for ty in GgmlType::ALL.into_iter().filter(|ty| !w_is_float(*ty)) {
+            for &tokens in few(&[1, 3, 8, 21, 35], 1) {
+                let (rows, cols) = (37, ty.block_elems().max(96));
+                let w = Matrix::pack(&cpu, ty, &weights(&mut random, ty, rows * cols), rows, cols).unwrap();
+                let x = random.floats(tokens * cols);
+                let twice = |x: &[f32], tokens: usize| {
+                    let (mut quantized, mut y) = (Quantized::new(), vec![0.25; tokens * rows]);
+                    cpu.quantize_twice(x, tokens, &mut quantized);
+                    cpu.matmul_add(&w, &quantized, &mut y);
+                    let mut plain = vec![f32::NAN; tokens * rows];
+                    cpu.matmul(&w, &quantized, &mut plain);
+                    (y, plain)
+                };
+                let (added, plain) = twice(&x, tokens);
+                let sizes = magnitudes(&w, &x, tokens);
+                let mut row = vec![0.0; cols];
+                for (cell, size) in sizes.iter().enumerate() {
+                    w.row(cell % rows, &mut row);
+                    let x = &x[cell / rows * cols..][..cols];
+                    let exact: f64 = x.iter().zip(&row).map(|(x, w)| f64::from(*x) * f64::from(*w)).sum();
+                    let bound = 3e-5 * f64::from(*size) + 1e-6;
+                    let off = (f64::from(plain[cell]) - exact).abs();
+                    let name = (cpu.isa().name(), ty.name());
+                    assert!(
+                        off <= bound,
+                        "{name:?} {tokens} tokens, cell {cell}: off by {off}, at most {bound}"
+                    );
+                    assert!(
+                        (added[cell] - plain[cell] - 0.25).abs() <= 1e-6 * (1.0 + size),
+                        "{name:?} added"
+                    );
+                }
+                let alone = twice(&x[..cols], 1).1;
+                assert!(alone.iter().zip(&plain).all(|(a, b)| a.to_bits() == b.to_bits()), "{}", ty.name());
+            }
+        }
+    }
+}
+
 fn w_is_float(ty: GgmlType) -> bool {
     ty.block_elems() == 1
 }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use jackfield_engine::{ConfigError as EngineConfigError, EngineConfig, KvType, StartError};
+use jackfield_engine::{Activations, ConfigError as EngineConfigError, EngineConfig, KvType, StartError};
 use jackfield_server::{ApiKey, ServerConfig};
 use serde::Deserialize;
 
@@ -42,6 +42,7 @@ struct Key {
 struct EngineTable {
     kv_mib: Option<usize>,
     kv_type: Option<KvTypeName>,
+    activations: Option<ActivationsName>,
     block_size: Option<usize>,
     max_step_tokens: Option<usize>,
     busy_prefill_tokens: Option<usize>,
@@ -57,6 +58,13 @@ struct EngineTable {
 enum KvTypeName {
     F16,
     Int8,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum ActivationsName {
+    Fine,
+    Fast,
 }
 
 /// Names and limits of the HTTP side.
@@ -210,6 +218,15 @@ impl From<KvTypeName> for KvType {
     }
 }
 
+impl From<ActivationsName> for Activations {
+    fn from(name: ActivationsName) -> Activations {
+        match name {
+            ActivationsName::Fine => Activations::Fine,
+            ActivationsName::Fast => Activations::Fast,
+        }
+    }
+}
+
 impl EngineTable {
     fn over(self, default: EngineConfig) -> EngineConfig {
         let max_running = self.max_running.unwrap_or(default.max_running);
@@ -219,6 +236,7 @@ impl EngineTable {
             block_size: self.block_size.unwrap_or(default.block_size),
             kv_bytes: self.kv_mib.map_or(default.kv_bytes, |mib| mib.saturating_mul(MIB)),
             kv_type: self.kv_type.map_or(default.kv_type, KvType::from),
+            activations: self.activations.map_or(default.activations, Activations::from),
             max_step_tokens: self.max_step_tokens.unwrap_or(enough),
             busy_prefill_tokens: self.busy_prefill_tokens.unwrap_or(default.busy_prefill_tokens),
             max_running,
@@ -314,6 +332,14 @@ mod tests {
         assert_eq!(kv_type("[engine]\nkv_type = 'int8'"), KvType::Int8);
         let error = refusal("[engine]\nkv_type = 'int4'", &[]);
         assert!(error.contains("int4") && error.contains("`int8`") && error.contains("line 2"), "{error}");
+    }
+
+    #[test]
+    fn activations_are_fine_unless_the_file_says_otherwise() {
+        let activations = |toml: &str| settings(toml, &[]).expect("good").engine.activations;
+        assert_eq!(activations(""), Activations::Fine);
+        assert_eq!(activations("[engine]\nactivations = 'fast'"), Activations::Fast);
+        assert!(refusal("[engine]\nactivations = 'f32'", &[]).contains("`fast`"));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::num::NonZero;
 
-use jackfield_model::{KvType, Model, ModelConfig};
+use jackfield_model::{Activations, KvType, Model, ModelConfig};
 use jackfield_scheduler as scheduler;
 
 /// Sizes and limits of one engine.
@@ -14,6 +14,8 @@ pub struct EngineConfig {
     pub kv_bytes: usize,
     /// How K and V are kept. In 8 bits nearly twice as many tokens fit; some models bear it badly, of which a start warns.
     pub kv_type: KvType,
+    /// How the inputs of quantised products are rounded.
+    pub activations: Activations,
     /// Rows (tokens) in one step, prefill and decode together.
     pub max_step_tokens: usize,
     /// Rows of prefill in one step while several requests are there: who comes next waits for the step that runs, and so
@@ -39,6 +41,7 @@ impl Default for EngineConfig {
             block_size: 16,
             kv_bytes: 1 << 30,
             kv_type: KvType::F16,
+            activations: Activations::Fine,
             max_step_tokens: 128,
             busy_prefill_tokens: 32,
             max_running: 64,

@@ -111,6 +111,7 @@ impl Engine {
             isa = ?cpu.isa(),
             threads = cpu.threads(),
             kv_type = ?config.kv_type,
+            activations = ?config.activations,
             kv_blocks = plan.blocks,
             block_tokens = plan.block_size,
             "engine ready"
@@ -124,7 +125,7 @@ impl Engine {
         }
         let shared = Arc::new(Shared::new(Scheduler::new(plan).map_err(ConfigError::from)?, config));
         let (inbox, commands) = mpsc::channel();
-        let runner = ModelRunner::new(Arc::clone(&model), kv, config.max_step_tokens);
+        let runner = ModelRunner::new(Arc::clone(&model), kv, config);
         let worker = Worker::new(Arc::clone(&model), Arc::clone(&shared), commands, runner);
         std::thread::Builder::new().name("engine".into()).spawn(move || worker.run())?;
         Ok(Engine { model, info: Arc::new(info), shared, inbox })

@@ -18,5 +18,5 @@ mod worker;
 
 pub use config::{ConfigError, EngineConfig};
 pub use engine::{Engine, EngineStats, ModelInfo, StartError, SubmitError, Ticket};
-pub use jackfield_model::KvType;
+pub use jackfield_model::{Activations, KvType};
 pub use job::{Delta, EngineFault, Finish, InvalidJob, Job, Output, Sampling, TokenInfo, Usage};

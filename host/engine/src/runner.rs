@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use jackfield_kernels::{KvArena, KvSpan};
-use jackfield_model::{Batch, ForwardError, Model, Pass, Scratch};
+use jackfield_model::{Activations, Batch, ForwardError, Model, Pass, Scratch};
 use jackfield_scheduler::{Plan, Work};
+
+use crate::config::EngineConfig;
 
 /// The model with its KV and its working memory.
 pub(crate) struct ModelRunner {
     model: Arc<Model>,
     kv: KvArena,
+    activations: Activations,
     /// What no step uses now.
     memory: Vec<Memory>,
     logits: Vec<f32>,
@@ -33,10 +36,10 @@ pub(crate) struct Inputs {
 }
 
 impl ModelRunner {
-    /// `rows` is the largest step.
-    pub(crate) fn new(model: Arc<Model>, kv: KvArena, rows: usize) -> Self {
-        let memory = vec![Memory::new(&model, rows)];
-        ModelRunner { model, kv, memory, logits: Vec::new() }
+    pub(crate) fn new(model: Arc<Model>, kv: KvArena, config: &EngineConfig) -> Self {
+        let activations = config.activations;
+        let memory = vec![Memory::new(&model, config.max_step_tokens, activations)];
+        ModelRunner { model, kv, activations, memory, logits: Vec::new() }
     }
 
     /// Copies the blocks that `plan` wants copied, and gives memory with its rows, to be [put back](Self::put_back) after it.
@@ -44,7 +47,8 @@ impl ModelRunner {
         for copy in &plan.copies {
             self.kv.copy_block(copy.from.0, copy.to.0);
         }
-        let mut memory = self.memory.pop().unwrap_or_else(|| Memory::new(&self.model, 0));
+        let new = || Memory::new(&self.model, 0, self.activations);
+        let mut memory = self.memory.pop().unwrap_or_else(new);
         memory.inputs.fill(&plan.work);
         memory
     }
@@ -75,8 +79,9 @@ impl ModelRunner {
 }
 
 impl Memory {
-    fn new(model: &Model, rows: usize) -> Self {
-        Memory { scratch: Scratch::new(model, rows), inputs: Inputs::default(), spans: Vec::new() }
+    fn new(model: &Model, rows: usize, activations: Activations) -> Self {
+        let scratch = Scratch::new(model, rows).with_activations(activations);
+        Memory { scratch, inputs: Inputs::default(), spans: Vec::new() }
     }
 }
 

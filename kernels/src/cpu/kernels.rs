@@ -134,6 +134,11 @@ pub(crate) trait Kernels: Send + Sync {
         scalar::quantize(x, out);
     }
 
+    /// The same for what [`quantize`](Self::quantize) leaves of `x`: `x` less its codes times their scales.
+    fn quantize_rest(&self, x: &[f32], out: &mut Row<'_>) {
+        scalar::quantize_rest(x, out);
+    }
+
     /// Writes the cells `tiles × all tokens` of `x · wᵀ`.
     ///
     /// # Safety
@@ -231,19 +236,26 @@ mod tests {
 
     #[test]
     fn quantised_rows_are_the_references_to_the_bit() {
-        let quantized = |kernels: &dyn Kernels, x: &[f32]| {
+        let quantized = |kernels: &dyn Kernels, x: &[f32], rest: bool| {
             let groups = x.len().div_ceil(32);
             // The second of three tokens: its neighbours' places stay as they are.
             let (mut codes, mut numbers) = (vec![99; 3 * groups * 32], vec![99; 3 * groups * NUMBERS]);
-            kernels.quantize(x, &mut Row::new(&mut codes, &mut numbers, 3, 1));
+            let mut row = Row::new(&mut codes, &mut numbers, 3, 1);
+            if rest {
+                kernels.quantize_rest(x, &mut row)
+            } else {
+                kernels.quantize(x, &mut row)
+            }
             (codes, numbers)
         };
         for kernels in every() {
             for len in lengths(1..130) {
                 let x: Vec<f32> = numbers(3 * len).into_iter().filter(|x| x.is_finite()).take(len).collect();
                 for x in [x, vec![0.0; len], vec![-1e-40; len], vec![127.0; len]] {
-                    let same = quantized(kernels, &x) == quantized(&scalar::Scalar, &x);
-                    assert!(same, "{} {x:?}", kernels.isa().name());
+                    for rest in [false, true] {
+                        let same = quantized(kernels, &x, rest) == quantized(&scalar::Scalar, &x, rest);
+                        assert!(same, "{} {x:?}", kernels.isa().name());
+                    }
                 }
             }
         }

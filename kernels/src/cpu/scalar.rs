@@ -21,17 +21,31 @@ impl Kernels for Scalar {
 
 pub(super) fn quantize(x: &[f32], out: &mut Row<'_>) {
     for (group, x) in x.chunks(GROUP).enumerate() {
-        out.put(group, |codes| {
-            let largest = x.iter().fold(0, |m, v| v.abs().to_bits().max(m));
-            let (scale, inverse) = scale_for(largest);
-            codes.fill(0);
-            for (code, x) in codes.iter_mut().zip(x) {
-                *code = (x * inverse).round_ties_even() as i8;
-            }
-            let sum = |codes: &[i8]| codes.iter().map(|c| i32::from(*c)).sum();
-            GroupMeta { scale, halves: [sum(&codes[..GROUP / 2]), sum(&codes[GROUP / 2..])] }
-        });
+        out.put(group, |codes| quantize_group(x, codes));
     }
+}
+
+/// The same for what [`quantize`] leaves.
+pub(super) fn quantize_rest(x: &[f32], out: &mut Row<'_>) {
+    for (group, x) in x.chunks(GROUP).enumerate() {
+        let (mut codes, mut rest) = ([0; GROUP], [0.0; GROUP]);
+        let scale = quantize_group(x, &mut codes).scale;
+        for ((rest, x), code) in rest.iter_mut().zip(x).zip(codes) {
+            *rest = x - scale * f32::from(code);
+        }
+        out.put(group, |codes| quantize_group(&rest[..x.len()], codes));
+    }
+}
+
+fn quantize_group(x: &[f32], codes: &mut [i8; GROUP]) -> GroupMeta {
+    let largest = x.iter().fold(0, |m, v| v.abs().to_bits().max(m));
+    let (scale, inverse) = scale_for(largest);
+    codes.fill(0);
+    for (code, x) in codes.iter_mut().zip(x) {
+        *code = (x * inverse).round_ties_even() as i8;
+    }
+    let sum = |codes: &[i8]| codes.iter().map(|c| i32::from(*c)).sum();
+    GroupMeta { scale, halves: [sum(&codes[..GROUP / 2]), sum(&codes[GROUP / 2..])] }
 }
 
 /// The scale of a group and its inverse, from the bits of its largest magnitude. Where the inverse would be infinite the
@@ -56,7 +70,7 @@ fn codes_of(store: Store, codes: &[u8]) -> GroupCodes {
 /// # Safety
 /// No other task may use the cells of these tiles at the same time.
 pub(super) unsafe fn matmul_coded(w: &Coded, x: &Quantized, tiles: Range<usize>, out: &OutMatrix<'_>) {
-    let (coding, groups, tokens) = (w.coding(), w.groups(), x.tokens());
+    let (coding, groups, tokens) = (w.coding(), w.groups(), x.rows());
     let mut sums = vec![[0.0f32; TILE]; tokens];
     for tile in tiles {
         sums.fill([0.0; TILE]);
@@ -78,7 +92,7 @@ pub(super) unsafe fn matmul_coded(w: &Coded, x: &Quantized, tiles: Range<usize>,
         }
         for (token, sums) in sums.iter().enumerate() {
             // SAFETY: the caller's promise.
-            put(unsafe { out.eight(token, tile * TILE) }, sums, out.adds());
+            put(unsafe { out.eight(token, tile * TILE) }, sums, out.adds(token));
         }
     }
 }
@@ -110,7 +124,7 @@ fn add_group(
 pub(super) unsafe fn matmul_float(w: &FloatRows, x: &Quantized, tiles: Range<usize>, out: &OutMatrix<'_>) {
     let cols = w.cols();
     for tile in tiles {
-        for token in 0..x.tokens() {
+        for token in 0..x.rows() {
             let mut sums = [0.0f32; TILE];
             let (floats, width) = x.floats_from(token);
             for (k, x) in floats.iter().step_by(width).enumerate() {
@@ -119,7 +133,7 @@ pub(super) unsafe fn matmul_float(w: &FloatRows, x: &Quantized, tiles: Range<usi
                 }
             }
             // SAFETY: the caller's promise.
-            put(unsafe { out.eight(token, tile * TILE) }, &sums, out.adds());
+            put(unsafe { out.eight(token, tile * TILE) }, &sums, out.adds(token));
         }
     }
 }

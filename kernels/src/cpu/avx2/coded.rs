@@ -116,7 +116,7 @@ unsafe fn tile<F: Format, const T: usize>(view: &View, at: usize, token: usize, 
             x.next_group();
         }
         for (t, sums) in sums.into_iter().enumerate() {
-            put(out.eight(token + t, at * TILE), sums, out.adds());
+            put(out.eight(token + t, at * TILE), sums, out.adds(token + t));
         }
     }
 }

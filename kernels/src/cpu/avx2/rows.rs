@@ -22,6 +22,21 @@ pub(super) fn quantize(x: &[f32], out: &mut Row<'_>) {
     }
 }
 
+/// The same for what [`quantize`] leaves.
+#[target_feature(enable = "avx2,fma,f16c")]
+pub(super) fn quantize_rest(x: &[f32], out: &mut Row<'_>) {
+    for (group, x) in x.chunks(GROUP).enumerate() {
+        let mut rest = [0.0; GROUP];
+        rest[..x.len()].copy_from_slice(x);
+        let mut codes = [0; GROUP];
+        let scale = quantize_group(&rest, &mut codes).scale;
+        for (rest, code) in rest.iter_mut().zip(codes) {
+            *rest -= scale * f32::from(code);
+        }
+        out.put(group, |codes| quantize_group(&rest, codes));
+    }
+}
+
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
 fn quantize_group(x: &[f32; GROUP], codes: &mut [i8; GROUP]) -> GroupMeta {

@@ -120,12 +120,12 @@ unsafe fn tile<D: Dot, F: Format, const T: usize, const S: usize>(
         for (t, sums) in sums.iter().enumerate() {
             let cells = out.some(token + t, tiles.start * TILE, tiles.len() * TILE);
             if cells.len() == D::TILES * TILE {
-                let sums = if out.adds() { D::add(D::load(cells.as_ptr()), *sums) } else { *sums };
+                let sums = if out.adds(token + t) { D::add(D::load(cells.as_ptr()), *sums) } else { *sums };
                 D::store(sums, cells.as_mut_ptr());
             } else {
                 let mut lanes = [0.0; 4 * TILE];
                 D::store(*sums, lanes.as_mut_ptr());
-                scalar::put(cells, &lanes, out.adds());
+                scalar::put(cells, &lanes, out.adds(token + t));
             }
         }
     }

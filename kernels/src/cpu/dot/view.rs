@@ -32,8 +32,8 @@ impl View {
         assert_eq!(x.groups(), groups);
         assert!(tiles.end * w.tile_codes() <= w.codes().len());
         assert!(tiles.end * w.tile_scales() <= w.scales().len());
-        assert_eq!(x.codes().len(), x.tokens() * groups * GROUP);
-        assert_eq!(x.numbers().len(), x.tokens() * groups * NUMBERS);
+        assert_eq!(x.codes().len(), x.rows() * groups * GROUP);
+        assert_eq!(x.numbers().len(), x.rows() * groups * NUMBERS);
         Self {
             codes: w.codes().as_ptr(),
             tile_codes: w.tile_codes(),
@@ -42,7 +42,7 @@ impl View {
             x: x.codes().as_ptr(),
             numbers: x.numbers().as_ptr().cast(),
             groups,
-            tokens: x.tokens(),
+            tokens: x.rows(),
         }
     }
 
