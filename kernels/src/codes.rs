@@ -16,7 +16,7 @@ pub(crate) fn scale(largest: f32) -> f32 {
 }
 
 /// The same in 16 bits. It is rounded before the codes are made, which costs nothing but that the largest number may be
-/// cut by half a step. Where something is not finite the scale is not either, so that it shows in what is computed.
+/// cut by a part of a step; numbers below about 4e-6, whose scale is none in 16 bits, become 0. Where something is not finite the scale is not either, so that it shows in what is computed.
 pub(crate) fn half_scale(largest: f32) -> f16 {
     f16::from_f32(largest / LARGEST)
 }

@@ -42,7 +42,7 @@ struct Shared {
     panicked: AtomicBool,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
     closing: AtomicBool,
-    /// Threads asleep, or about to be, that may be called.
+    /// Threads asleep, or about to be. One that was sent to rest while it slept still counts, until it is called once.
     sleepers: AtomicUsize,
     caller_sleeps: AtomicBool,
     door: Mutex<()>,

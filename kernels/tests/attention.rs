@@ -257,7 +257,7 @@ fn every_instruction_set_agrees_on_every_size() {
     }
 }
 
-/// A key or value that is no number spoils what sees it, and nothing else, and stops nobody.
+/// A key or value that is no number spoils what sees it, nothing of another call, and stops nobody.
 #[test]
 fn not_a_number_is_not_hidden() {
     let mut random = Random(15);

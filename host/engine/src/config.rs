@@ -18,8 +18,8 @@ pub struct EngineConfig {
     pub activations: Activations,
     /// Rows (tokens) in one step, prefill and decode together.
     pub max_step_tokens: usize,
-    /// Rows of prefill in one step while several requests are there: who comes next waits for the step that runs, and so
-    /// do those that write. Smaller steps cost some throughput.
+    /// Rows of pieces of prompts in one step while several requests are there, since those that write wait for them; prompts
+    /// that end in the step count only where somebody writes. Smaller steps cost some throughput.
     pub busy_prefill_tokens: usize,
     /// Sequences that may hold blocks at once.
     pub max_running: usize,

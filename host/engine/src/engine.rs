@@ -5,7 +5,7 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jackfield_kernels::{Cpu, KvArena, KvType};
-use jackfield_model::{ChatTemplate, Model, Tokenizer};
+use jackfield_model::{Activations, ChatTemplate, Model, Tokenizer};
 use jackfield_scheduler::{RequestId, Scheduler, Stats};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -96,7 +96,7 @@ impl Engine {
         let shape = model.kv_shape(plan.blocks, plan.block_size);
         let kv = KvArena::with_type(shape, config.kv_type).map_err(StartError::Kv)?;
         if config.kv_type == KvType::Int8 {
-            warn_of_kv(&model);
+            warn_of_kv(&model, config.activations);
         }
         let model = Arc::new(model);
         let info = ModelInfo {
@@ -192,8 +192,8 @@ impl Engine {
 }
 
 /// Says how well the model bears a cache in 8 bits.
-fn warn_of_kv(model: &Model) {
-    match kv_check::check(model) {
+fn warn_of_kv(model: &Model, activations: Activations) {
+    match kv_check::check(model, activations) {
         Ok(found) => {
             let (divergence, agreement, positions) = (found.divergence, found.agreement, found.positions);
             if found.is_good() {

@@ -4,7 +4,7 @@
 //! the 8 bits. Such a model still writes fluent text: it is to be told by figures, before it serves.
 
 use jackfield_kernels::{KernelError, KvArena, KvSpan, KvType, argmax};
-use jackfield_model::{Batch, ForwardError, Model, Scratch};
+use jackfield_model::{Activations, Batch, ForwardError, Model, Scratch};
 
 /// Text of several kinds, so that most of a vocabulary's regions are touched.
 const TEXT: &str = "The harbour was quiet that morning. Two fishermen mended their nets, and the older one said: \
@@ -17,7 +17,8 @@ const TOKENS: usize = 128;
 const SKIPPED: usize = 32;
 const BLOCK: usize = 16;
 
-/// A mean divergence beyond this, in nats, is worth a warning: ten times what was seen of a model that bears it well.
+/// A mean divergence beyond this, in nats, is worth a warning: ten times what was seen with fast
+/// activations of a model that bears it well.
 const DIVERGENCE: f64 = 0.02;
 
 /// How far the distributions over the two caches are apart.
@@ -50,13 +51,14 @@ pub(crate) enum CheckError {
 }
 
 /// Reads a short text over both kinds of cache: twice the time of a prompt of 128 tokens.
-pub(crate) fn check(model: &Model) -> Result<KvCheck, CheckError> {
+pub(crate) fn check(model: &Model, activations: Activations) -> Result<KvCheck, CheckError> {
     let mut tokens = model.tokenizer.encode(TEXT).map_err(|_| CheckError::NoText)?;
     tokens.truncate(TOKENS.min(model.config.context));
     if tokens.len() <= SKIPPED {
         return Err(CheckError::NoText);
     }
-    let (exact, rough) = (logits(model, &tokens, KvType::F16)?, logits(model, &tokens, KvType::Int8)?);
+    let logits = |kv_type| logits(model, activations, &tokens, kv_type);
+    let (exact, rough) = (logits(KvType::F16)?, logits(KvType::Int8)?);
     let (mut divergence, mut agreed, positions) = (0.0, 0, tokens.len() - SKIPPED);
     let vocab = model.config.vocab;
     for (exact, rough) in exact.chunks_exact(vocab).zip(rough.chunks_exact(vocab)) {
@@ -71,7 +73,12 @@ pub(crate) fn check(model: &Model) -> Result<KvCheck, CheckError> {
 }
 
 /// The logits of all tokens that are compared.
-fn logits(model: &Model, tokens: &[u32], kv_type: KvType) -> Result<Vec<f32>, CheckError> {
+fn logits(
+    model: &Model,
+    activations: Activations,
+    tokens: &[u32],
+    kv_type: KvType,
+) -> Result<Vec<f32>, CheckError> {
     let blocks = tokens.len().div_ceil(BLOCK);
     let mut kv = KvArena::with_type(model.kv_shape(blocks, BLOCK), kv_type)?;
     let table: Vec<u32> = (0..blocks as u32).collect();
@@ -80,7 +87,8 @@ fn logits(model: &Model, tokens: &[u32], kv_type: KvType) -> Result<Vec<f32>, Ch
     let spans = [KvSpan { table: &table, start: 0, len: tokens.len(), row: 0 }];
     let batch = Batch { tokens, positions: &positions, spans: &spans, logits_for: &wanted };
     let mut logits = Vec::new();
-    model.forward(&batch, &mut kv, &mut Scratch::new(model, tokens.len()), &mut logits)?;
+    let mut scratch = Scratch::new(model, tokens.len()).with_activations(activations);
+    model.forward(&batch, &mut kv, &mut scratch, &mut logits)?;
     Ok(logits)
 }
 
@@ -127,8 +135,10 @@ mod tests {
 
     #[test]
     fn a_dimension_that_outshines_the_others_is_noticed() {
-        let (plain, outlier) =
-            (check(&model(0.0)).expect("it runs"), check(&model(1000.0)).expect("it runs"));
+        let (plain, outlier) = (
+            check(&model(0.0), Activations::Fine).expect("it runs"),
+            check(&model(1000.0), Activations::Fine).expect("it runs"),
+        );
         assert!(plain.is_good(), "{plain:?}");
         assert!(!outlier.is_good(), "{outlier:?}");
     }

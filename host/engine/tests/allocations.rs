@@ -1,4 +1,4 @@
-//! A step that has been done before allocates nothing but what leaves with its tokens.
+//! A step of decodes allocates nothing but what leaves with its tokens.
 
 mod support;
 

@@ -45,7 +45,8 @@ async fn a_prompt_that_parts_early_shares_only_its_beginning() {
 #[tokio::test]
 async fn a_dialog_finds_the_last_turn_again() {
     let engine = engine(|_| ());
-    let mut first = job(&engine, LONG);
+    // So many that the last one ends a character: a token of one that is begun and not ended is not told.
+    let mut first = Job { max_new_tokens: 23, ..job(&engine, LONG) };
     first.sampling.logprobs = Some(0);
     let prompt = first.prompt.clone();
     let reply = run(&engine, first).await;

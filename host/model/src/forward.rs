@@ -24,7 +24,7 @@ pub struct Batch<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Activations {
     /// In 8 bits, and in about 15 where rounding shows most in the logits: for queries, keys and values, the down
-    /// projection and the head, which are a third of the work.
+    /// projection and the head, which are two fifths of a prompt's products and half of a token's.
     #[default]
     Fine,
     /// In 8 bits everywhere: faster, and some four times further from full precision.

@@ -17,8 +17,9 @@ pub struct Config {
     /// Tokens computed in one step, prefill and decode together. More than `max_running`, so that prefill moves even
     /// when everything else decodes.
     pub max_step_tokens: usize,
-    /// The same for prefill alone while another request is there, or was within [`LINGER_MS`]: who comes next waits for
-    /// the step that runs. A smaller step costs some throughput, so it is for company only.
+    /// The same for pieces of prompts alone, while another request is there or was within [`LINGER_MS`]: those who write wait
+    /// for them, and who comes may wait for a layer of them. Prompts that end in the step count only where somebody writes.
+    /// A smaller step costs some throughput, so it is for company only.
     pub busy_prefill_tokens: usize,
     /// Attention to this many positions takes as long as all else that a token takes. So deep in a long prompt a step has
     /// fewer tokens, and about the same length. `None` takes attention to be free.

@@ -9,8 +9,8 @@ use crate::request::{Millis, SequenceId};
 use crate::scheduler::{InFlight, Scheduler};
 
 impl Scheduler {
-    /// A step to run while the last plan is on its way and not committed: prompts that no step has begun, that end
-    /// within this one, and that are at least as urgent as what the step on its way reads on. Empty when there are none,
+    /// A step to run while the last plan is on its way and not committed: prompts that are not in that one, that have no
+    /// token yet, that end within this step, and that are at least as urgent as what the step on its way reads on. Empty when there are none,
     /// when that step reads no prompt that goes on after it, or when one of its sequences is gone: its blocks are free,
     /// and still written to.
     ///
@@ -20,26 +20,30 @@ impl Scheduler {
         self.advance(now);
         let [on_its_way] = &self.in_flight[..] else { return Plan::default() };
         let Some(priority) = on_its_way.overtaken else { return Plan::default() };
+        let writers = on_its_way.writers;
         if !on_its_way.works.iter().all(|key| self.sequences.contains_key(key)) {
             return Plan::default();
         }
         // Nobody is preempted while a step is on its way.
         self.admit(&mut Draft::default());
-        let shares = self.whole_prompts(priority);
+        // Who gets a token from the step on its way waits for this one as well.
+        let rows = self.config.max_step_tokens;
+        let shares = self.whole_prompts(priority, if writers { self.rows_for_pieces(rows) } else { rows });
         if shares.is_empty() {
             return Plan::default();
         }
         self.step += 1;
         self.counters.interposed_steps += 1;
         let (works, plan) = self.plan(shares.into_iter());
-        self.in_flight.push(InFlight { step: self.step, works, copied: Vec::new(), overtaken: None });
+        let (copied, overtaken, writers) = (Vec::new(), None, true);
+        self.in_flight.push(InFlight { step: self.step, works, copied, overtaken, writers });
         plan
     }
 
     /// Prompts that nobody has begun to answer and that fit a step to their end, the most urgent and shortest first.
-    fn whole_prompts(&mut self, priority: u8) -> Vec<Share> {
+    fn whole_prompts(&mut self, priority: u8, rows: usize) -> Vec<Share> {
         let keys = self.newcomers(priority);
-        let mut left = self.left_for(self.config.max_step_tokens);
+        let mut left = self.left_for(rows);
         let mut filling = HashSet::new();
         let mut shares = Vec::new();
         for key in self.shortest_first(&keys) {
@@ -58,10 +62,10 @@ impl Scheduler {
     }
 
     fn newcomers(&self, priority: u8) -> Vec<SequenceId> {
-        let busy: HashSet<_> = self.in_flight.iter().flat_map(|step| &step.works).collect();
         let new = |key: &SequenceId| {
             let sequence = self.sequences.get(key);
-            sequence.is_some_and(|s| s.generated() == 0 && s.priority <= priority) && !busy.contains(key)
+            sequence.is_some_and(|s| s.generated() == 0 && s.priority <= priority)
+                && !self.in_flight.iter().any(|step| step.works.contains(key))
         };
         self.running.iter().map(|rank| rank.id).filter(new).collect()
     }

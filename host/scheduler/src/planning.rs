@@ -37,7 +37,8 @@ impl Scheduler {
 
         let Draft { copies, copied, preempted } = draft;
         let overtaken = self.overtaken(&plan.work, &works);
-        self.in_flight.push(InFlight { step: self.step, works, copied, overtaken });
+        let writers = plan.sampling().next().is_some();
+        self.in_flight.push(InFlight { step: self.step, works, copied, overtaken, writers });
         plan.copies.extend(copies);
         plan.preempted.extend(preempted);
         plan

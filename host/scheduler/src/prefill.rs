@@ -89,7 +89,8 @@ impl Scheduler {
         head.tokens = self.next_tokens(&head, &pieces.part_of_the_first()).max(1);
         left.take(self.computed(first), head.tokens);
         if rows < self.config.max_step_tokens {
-            // Who writes beside them waits for whole prompts too.
+            // Who writes beside them waits for whole prompts too. (The part of the first comes on top, or it would cut one of
+            // just that size.)
             left.whole = left.whole.at_most(&pieces);
         }
         self.note_filling(&head, &mut filling);
@@ -118,7 +119,7 @@ impl Scheduler {
     }
 
     /// For pieces of prompts: who comes next waits for them, or at least for a layer of them.
-    fn rows_for_pieces(&self, rows: usize) -> usize {
+    pub(crate) fn rows_for_pieces(&self, rows: usize) -> usize {
         if self.has_company() { rows.min(self.config.busy_prefill_tokens) } else { rows }
     }
 

@@ -49,6 +49,8 @@ pub(crate) struct InFlight {
     pub(crate) copied: Vec<SequenceId>,
     /// The most urgent priority among those that read on after it; nothing may overtake when nobody does.
     pub(crate) overtaken: Option<u8>,
+    /// Somebody gets a token from it.
+    pub(crate) writers: bool,
 }
 
 #[derive(Debug, Default)]

@@ -1,4 +1,4 @@
-//! Memory of plans that are done, for those to come: a step that has been done before allocates nothing.
+//! Memory of plans that are done, for those to come: a step of decodes allocates nothing.
 
 use crate::plan::{Plan, Work};
 use crate::request::SequenceId;

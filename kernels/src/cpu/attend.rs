@@ -224,7 +224,8 @@ pub(super) fn fits<L: Lanes, T>(keys: &Keys<'_, T>) -> bool {
 }
 
 /// Brings a chunk that [`fits`] into the running sums. A query's result depends on itself and the keys alone: each sum is
-/// made in the order of the positions, whatever tile the query is in.
+/// made in the order of the positions, whatever tile the query is in. (Unless something is not finite: that spoils the queries of
+/// its tile, those before it as well.)
 ///
 /// # Safety
 /// The processor has the instructions of `L`.
