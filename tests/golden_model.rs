@@ -194,14 +194,14 @@ fn full_precision_is_no_further_away_than_from_llama_cpp() {
     assert_eq!(reference.meta.file_sha256, support::MODEL_SHA256);
     assert!(reference.cases.len() >= 500);
     for (activations, most) in OF_LLAMA_CPPS_DISTANCE {
-        let (ours, theirs) = (distance(&reference, activations), reference.meta.llama_cpp_mean_kl);
+        let (ours, theirs) = (mean_divergence(&reference, activations), reference.meta.llama_cpp_mean_kl);
         println!("mean KL: {activations:?} {ours:.2e}, llama.cpp's {theirs:.2e}");
         assert!(ours <= theirs * most, "{activations:?} {ours:.2e}, llama.cpp's {theirs:.2e}");
     }
 }
 
 /// The mean over the stored positions.
-fn distance(reference: &FullPrecision, activations: Activations) -> f64 {
+fn mean_divergence(reference: &FullPrecision, activations: Activations) -> f64 {
     let (model, tokens) = (model(), &reference.meta.tokens);
     let mut runner = Runner::new(model, tokens.len()).with_activations(activations);
     let mut sequence = runner.sequence(tokens.len());

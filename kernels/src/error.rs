@@ -40,6 +40,14 @@ pub enum KernelError {
         /// First row found with it (of several bad rows, any may be named).
         row: usize,
     },
+    /// A thread cannot be tied to this core.
+    #[error("there is no core {core} for this process; there are {cores:?}")]
+    NoCore {
+        /// Asked for.
+        core: usize,
+        /// Those that the system lets this process have.
+        cores: Vec<usize>,
+    },
     /// The allocator has no room.
     #[error("no memory for {bytes} bytes: use a smaller model, context or cache")]
     OutOfMemory {

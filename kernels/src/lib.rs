@@ -14,6 +14,7 @@
 mod aligned;
 mod attention;
 mod codes;
+mod cores;
 mod cpu;
 mod elementwise;
 mod error;

@@ -114,8 +114,8 @@ unsafe impl Sync for Shared {}
 unsafe impl Send for Shared {}
 
 impl Pool {
-    /// A pool of `threads`, the caller among them; at least one.
-    pub(crate) fn new(threads: usize) -> Self {
+    /// A pool of `threads`, the caller among them; at least one. Each but the caller calls `begin` with its number first.
+    pub(crate) fn new(threads: usize, begin: impl Fn(usize) + Clone + Send + 'static) -> Self {
         fn nothing(_: usize, _: usize) {}
         const NOTHING: &Task<'static> = &nothing;
         let shared = Arc::new(Shared {
@@ -135,8 +135,12 @@ impl Pool {
         });
         let worker = |index| {
             let shared = shared.clone();
-            let name = format!("kernel-{index}");
-            std::thread::Builder::new().name(name).spawn(move || shared.serve(index)).ok()
+            let (name, begin) = (format!("kernel-{index}"), begin.clone());
+            let serve = move || {
+                begin(index);
+                shared.serve(index);
+            };
+            std::thread::Builder::new().name(name).spawn(serve).ok()
         };
         // Where the system refuses a thread, the others do its work.
         let workers = (1..threads.max(1)).filter_map(worker).collect();
@@ -327,7 +331,7 @@ mod tests {
     #[test]
     fn every_task_runs_once() {
         for threads in [1, 2, 3, 8] {
-            let pool = Pool::new(threads);
+            let pool = Pool::new(threads, |_| ());
             for tasks in [0, 1, 2, 7, if cfg!(miri) { 30 } else { 500 }] {
                 let counts: Vec<AtomicU32> = (0..tasks).map(|_| AtomicU32::new(0)).collect();
                 pool.run(tasks, &|thread, task| {
@@ -341,7 +345,7 @@ mod tests {
 
     #[test]
     fn many_short_operations_with_sleep_between() {
-        let pool = Pool::new(4);
+        let pool = Pool::new(4, |_| ());
         let sum = AtomicUsize::new(0);
         let rounds = if cfg!(miri) { 40 } else { 3000 };
         for round in 0..rounds {
@@ -357,7 +361,7 @@ mod tests {
 
     #[test]
     fn a_panic_reaches_the_caller_and_the_pool_goes_on() {
-        let pool = Pool::new(3);
+        let pool = Pool::new(3, |_| ());
         for bad in [0, 50, 99] {
             let caught = catch_unwind(AssertUnwindSafe(|| {
                 pool.run(100, &|_, task| assert!(task != bad, "task {task} is bad"));
@@ -374,7 +378,7 @@ mod tests {
 
     #[test]
     fn inside_a_task_and_from_two_threads() {
-        let pool = Pool::new(2);
+        let pool = Pool::new(2, |_| ());
         let count = AtomicUsize::new(0);
         let nested = || {
             pool.run(10, &|_, _| {

@@ -24,6 +24,7 @@ struct File {
     policies: Option<PathBuf>,
     state: Option<PathBuf>,
     threads: Option<usize>,
+    cores: Option<Vec<usize>>,
     keys: Vec<Key>,
     engine: EngineTable,
     server: ServerTable,
@@ -95,6 +96,8 @@ pub(crate) struct Settings {
     pub(crate) policies: Option<PathBuf>,
     pub(crate) state: PathBuf,
     pub(crate) threads: usize,
+    /// One for each thread; none where the system may move them.
+    pub(crate) cores: Option<Vec<usize>>,
     pub(crate) engine: EngineConfig,
     pub(crate) server: ServerConfig,
 }
@@ -108,6 +111,10 @@ pub(crate) enum ConfigError {
     Parse { path: PathBuf, cause: toml::de::Error },
     #[error("listen and admin_listen are both {0}; the admin API never shares the API's port")]
     SharedPort(SocketAddr),
+    #[error("threads is {threads} and there are {} cores; give as many, or one of the two", cores.len())]
+    Cores { threads: usize, cores: Vec<usize> },
+    #[error("cores is empty; name at least one, or leave it out")]
+    NoCores,
     #[error("threads is 0; give at least 1")]
     NoThreads,
     #[error("engine.{0} is 0; give at least 1")]
@@ -137,6 +144,7 @@ impl Settings {
         let model = args.model.as_deref().or(file.model.as_deref()).unwrap_or(DEFAULT_MODEL);
         let loopback = |port| SocketAddr::from(([127, 0, 0, 1], port));
         let model = ModelRef::parse(model)?;
+        let cores = file.cores.as_ref().map(Vec::len);
         let mut server = file.server.over(ServerConfig::default());
         server.model_id.get_or_insert_with(|| model.id());
         Ok(Settings {
@@ -145,7 +153,8 @@ impl Settings {
             admin_listen: args.admin_listen.or(file.admin_listen).unwrap_or(loopback(8081)),
             policies: args.policies.clone().or(file.policies),
             state: args.state.clone().or(file.state).unwrap_or_else(|| dirs.state()),
-            threads: args.threads.or(file.threads).unwrap_or_else(default_threads),
+            threads: args.threads.or(file.threads).or(cores).unwrap_or_else(default_threads),
+            cores: file.cores,
             engine: file.engine.over(EngineConfig::default()),
             server: ServerConfig {
                 keys: file.keys.into_iter().map(|Key { key, tenant }| ApiKey { key, tenant }).collect(),
@@ -156,8 +165,13 @@ impl Settings {
     }
 
     fn check(&self) -> Result<(), ConfigError> {
-        if self.threads == 0 {
-            return Err(ConfigError::NoThreads);
+        match &self.cores {
+            Some(cores) if cores.is_empty() => return Err(ConfigError::NoCores),
+            Some(cores) if cores.len() != self.threads => {
+                return Err(ConfigError::Cores { threads: self.threads, cores: cores.clone() });
+            }
+            _ if self.threads == 0 => return Err(ConfigError::NoThreads),
+            _ => {}
         }
         if self.listen == self.admin_listen && self.listen.port() != 0 {
             return Err(ConfigError::SharedPort(self.listen));
@@ -340,6 +354,16 @@ mod tests {
         assert_eq!(activations(""), Activations::Fine);
         assert_eq!(activations("[engine]\nactivations = 'fast'"), Activations::Fast);
         assert!(refusal("[engine]\nactivations = 'f32'", &[]).contains("`fast`"));
+    }
+
+    #[test]
+    fn there_is_a_thread_for_each_core_that_is_named() {
+        let found = settings("cores = [1, 0, 3]", &[]).expect("good");
+        assert_eq!((found.threads, found.cores), (3, Some(vec![1, 0, 3])));
+        assert_eq!(settings("", &[]).expect("good").cores, None);
+        let error = refusal("threads = 2\ncores = [0]", &[]);
+        assert!(error.contains("threads is 2 and there are 1 cores"), "{error}");
+        assert!(refusal("cores = []", &[]).contains("cores is empty"));
     }
 
     #[test]

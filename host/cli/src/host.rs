@@ -37,7 +37,10 @@ pub(crate) fn assemble(settings: &Settings, dirs: &Dirs, keep_state: bool) -> Re
 
 fn start_engine(settings: &Settings, path: &Path) -> Result<Engine, Failure> {
     let begun = Instant::now();
-    let cpu = Cpu::new(settings.threads);
+    let cpu = match &settings.cores {
+        Some(cores) => Cpu::on_cores(cores).map_err(|error| Failure::usage(format!("cores: {error}")))?,
+        None => Cpu::new(settings.threads),
+    };
     let model = Model::load(path, Arc::clone(&cpu))
         .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
     let engine = Engine::start(model, &cpu, &settings.engine)

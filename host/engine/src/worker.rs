@@ -112,6 +112,7 @@ impl Worker {
     }
 
     fn serve(&mut self) -> Result<(), EngineFault> {
+        self.model.cpu().tie_caller();
         while self.drain_inbox().is_ok() {
             let plan = self.shared.scheduler().schedule(self.now());
             self.step(&plan)?;

@@ -19,6 +19,8 @@ use std::sync::{Arc, Mutex};
 pub(crate) use kernels::{Attend, Kernels, Keys, Planes, Queries, QueryMeta};
 
 use crate::attention::Workspace;
+use crate::cores::Cores;
+use crate::error::KernelError;
 use crate::pool::Pool;
 
 /// Rows are worth a second thread from this many values on; below, waking one costs more than it saves.
@@ -66,6 +68,7 @@ impl Isa {
 /// it, the others run in their own thread.
 pub struct Cpu {
     pool: Pool,
+    cores: Cores,
     kernels: &'static dyn Kernels,
     /// Working memory, one for each thread of the pool.
     scratch: Box<[Mutex<Vec<f32>>]>,
@@ -76,8 +79,22 @@ pub struct Cpu {
 impl Cpu {
     /// `threads` threads, the caller's among them (at least one), with the best instruction set here.
     pub fn new(threads: usize) -> Arc<Cpu> {
-        let kernels = Isa::ALL.into_iter().find_map(kernels_for).unwrap_or(&scalar::Scalar);
-        Self::build(threads, kernels)
+        Self::build(threads, best())
+    }
+
+    /// A thread for each of these cores, by the system's numbers; each stays on its own. The first is for the thread that
+    /// calls the operations: see [`Cpu::tie_caller`].
+    ///
+    /// # Errors
+    /// [`KernelError::NoCore`] where the process may not have one of them.
+    pub fn on_cores(cores: &[usize]) -> Result<Arc<Cpu>, KernelError> {
+        let threads = cores.len();
+        Ok(Self::place(threads, Cores::new(cores)?, best()))
+    }
+
+    /// Ties the calling thread to the first of the cores that were given, if any were.
+    pub fn tie_caller(&self) {
+        self.cores.tie(0);
     }
 
     /// The same with a given instruction set; `None` where the processor lacks it.
@@ -86,9 +103,17 @@ impl Cpu {
     }
 
     fn build(threads: usize, kernels: &'static dyn Kernels) -> Arc<Cpu> {
-        let pool = Pool::new(threads);
+        Self::place(threads, Cores::default(), kernels)
+    }
+
+    fn place(threads: usize, cores: Cores, kernels: &'static dyn Kernels) -> Arc<Cpu> {
+        let begin = {
+            let cores = cores.clone();
+            move |thread| cores.tie(thread)
+        };
+        let pool = Pool::new(threads, begin);
         let scratch = (0..pool.threads()).map(|_| Mutex::default()).collect();
-        Arc::new(Cpu { pool, kernels, scratch, attention: Mutex::default() })
+        Arc::new(Cpu { pool, cores, kernels, scratch, attention: Mutex::default() })
     }
 
     /// The instruction set in use.
@@ -139,6 +164,10 @@ impl Cpu {
     pub(crate) fn kernels(&self) -> &'static dyn Kernels {
         self.kernels
     }
+}
+
+fn best() -> &'static dyn Kernels {
+    Isa::ALL.into_iter().find_map(kernels_for).unwrap_or(&scalar::Scalar)
 }
 
 /// The kernels for an instruction set, where this processor has it.
