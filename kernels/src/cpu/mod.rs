@@ -42,12 +42,14 @@ pub enum Isa {
     Neon,
     /// The same with integer dot products (`sdot`): ARM from 2018 on.
     NeonDot,
+    /// The same with products of matrices (`smmla`): ARM from 2020 on.
+    NeonI8mm,
 }
 
 impl Isa {
     /// Every one, best first.
-    pub const ALL: [Isa; 6] =
-        [Isa::Avx512Vnni, Isa::AvxVnni, Isa::Avx2, Isa::NeonDot, Isa::Neon, Isa::Scalar];
+    pub const ALL: [Isa; 7] =
+        [Isa::Avx512Vnni, Isa::AvxVnni, Isa::Avx2, Isa::NeonI8mm, Isa::NeonDot, Isa::Neon, Isa::Scalar];
 
     /// Its name for logs.
     pub fn name(self) -> &'static str {
@@ -58,6 +60,7 @@ impl Isa {
             Isa::Avx512Vnni => "avx512-vnni",
             Isa::Neon => "neon",
             Isa::NeonDot => "neon-dot",
+            Isa::NeonI8mm => "neon-i8mm",
         }
     }
 }
@@ -181,9 +184,11 @@ fn kernels_for(isa: Isa) -> Option<&'static dyn Kernels> {
         #[cfg(target_arch = "x86_64")]
         Isa::Avx512Vnni => vnni::Vnni::detect_avx512().map(|found| found as &dyn Kernels),
         #[cfg(target_arch = "aarch64")]
-        Isa::Neon => Some(neon::Neon::ANY),
+        Isa::Neon => Some(neon::ANY),
         #[cfg(target_arch = "aarch64")]
-        Isa::NeonDot => neon::Neon::detect_dot().map(|found| found as &dyn Kernels),
+        Isa::NeonDot => neon::detect_dot(),
+        #[cfg(target_arch = "aarch64")]
+        Isa::NeonI8mm => neon::detect_i8mm(),
         _ => None,
     }
 }

@@ -13,6 +13,8 @@ mod view;
 use std::ops::Range;
 
 pub(super) use formats::{Format, Visit, with_format};
+#[cfg(target_arch = "aarch64")]
+pub(super) use product::{chunk_codes, whole_products};
 pub(super) use product::{matmul, tokens};
 pub(super) use view::{AHEAD, Activations, CACHED, View};
 
@@ -26,7 +28,7 @@ use crate::shared::OutMatrix;
 ///
 /// # Safety
 /// For all functions: the processor has the instructions, and what a pointer is said to point to is there.
-pub(super) trait Dot {
+pub(super) trait Dot: Sized {
     /// Four bytes, or a 32-bit sum, for each lane.
     type Ints: Copy;
     /// A number for each lane.
@@ -66,6 +68,22 @@ pub(super) trait Dot {
     unsafe fn four(x: *const i8) -> Self::Ints;
     /// sum + the four products of codes and activations, in each lane.
     unsafe fn dot(sum: Self::Ints, codes: Self::Ints, x: Self::Ints) -> Self::Ints;
+
+    /// For `S` tokens, the sums of code × activation over one sub-group, for all lanes. A set with an instruction for
+    /// several tokens at once brings its own.
+    ///
+    /// # Safety
+    /// As for `product::whole_products`.
+    #[inline(always)]
+    unsafe fn whole_products<F: Format, const S: usize>(
+        codes: *const u8,
+        next: usize,
+        x: Activations,
+        sub: usize,
+    ) -> [Self::Ints; S] {
+        // SAFETY: the caller's promise.
+        unsafe { product::whole_products::<Self, F, S>(codes, next, x, sub) }
+    }
 
     /// A number in every lane.
     unsafe fn splat(value: f32) -> Self::Floats;

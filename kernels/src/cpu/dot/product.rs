@@ -149,7 +149,7 @@ unsafe fn group<D: Dot, F: Format, const S: usize>(
     unsafe {
         let mut products = [D::splat(0.0); S];
         for (sub, step) in steps[..subs].iter().enumerate() {
-            let whole = whole_products::<D, F, S>(codes, next, x, sub);
+            let whole = D::whole_products::<F, S>(codes, next, x, sub);
             for (product, whole) in products.iter_mut().zip(whole) {
                 let whole = D::float(whole);
                 *product = match sub {
@@ -245,12 +245,12 @@ const fn raised<D: Dot, F: Format>() -> u32 {
     if matches!(F::CODING.store, Store::Signed) && !D::SIGNED { 128 } else { 0 }
 }
 
-/// For `S` tokens, the sums of code × activation over one sub-group, for all lanes.
+/// For `S` tokens, the sums of code × activation over one sub-group, for all lanes: the way of most sets.
 ///
 /// # Safety
 /// As for `group`; `sub` is a sub-group of the group.
 #[inline(always)]
-unsafe fn whole_products<D: Dot, F: Format, const S: usize>(
+pub(in crate::cpu) unsafe fn whole_products<D: Dot, F: Format, const S: usize>(
     codes: *const u8,
     next: usize,
     x: Activations,
@@ -282,7 +282,11 @@ unsafe fn whole_products<D: Dot, F: Format, const S: usize>(
 /// # Safety
 /// As for `group`; `chunk` is below 8.
 #[inline(always)]
-unsafe fn chunk_codes<D: Dot, F: Format>(codes: *const u8, next: usize, chunk: usize) -> D::Ints {
+pub(in crate::cpu) unsafe fn chunk_codes<D: Dot, F: Format>(
+    codes: *const u8,
+    next: usize,
+    chunk: usize,
+) -> D::Ints {
     const CHUNK: usize = 4 * TILE;
     // SAFETY: the caller's promise. A group of nibbles is four chunks, one of bytes eight.
     unsafe {

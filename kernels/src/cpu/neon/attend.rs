@@ -3,12 +3,12 @@
 use std::arch::aarch64::*;
 
 use super::eight::Eight;
-use super::products::Products;
+use super::products::{Instruction, Products};
 use crate::cpu::attend::{Cell, Lanes, tile};
 use crate::cpu::dot::Dot;
 use crate::cpu::kernels::{Attend, Keys};
 
-impl<const SDOT: bool> Lanes for Products<SDOT> {
+impl<I: Instruction> Lanes for Products<I> {
     type Floats = Eight;
     type Ints = <Self as Dot>::Ints;
     type Codes = <Self as Dot>::Ints;

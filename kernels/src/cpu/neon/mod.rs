@@ -1,5 +1,5 @@
-//! NEON, with integer products by `sdot` where the processor has it and in 16 bits where not. NEON itself is part of
-//! every 64-bit ARM target.
+//! NEON, with integer products by `smmla` or `sdot` where the processor has them and in 16 bits where not. NEON itself is
+//! part of every 64-bit ARM target.
 
 mod attend;
 mod eight;
@@ -7,6 +7,7 @@ mod float;
 mod products;
 mod rows;
 
+use std::marker::PhantomData;
 use std::ops::Range;
 
 use super::attend::attend;
@@ -16,24 +17,30 @@ use crate::Isa;
 use crate::matrix::{Coded, FloatRows};
 use crate::quantized::{Quantized, Row};
 use crate::shared::OutMatrix;
+use products::{Instruction, Sdot, Smmla, Widening};
 
-/// NEON with or without `sdot`. The one with it is handed out by `detect_dot` alone: that is what "proved" means below.
-pub(super) struct Neon<const SDOT: bool>(());
+/// NEON with one way of making integer products. Those that not every processor has are handed out by `detect` alone:
+/// that is what "proved" means below.
+pub(super) struct Neon<I>(PhantomData<I>);
 
-impl Neon<false> {
-    /// What every 64-bit ARM has.
-    pub(super) const ANY: &'static Self = &Neon(());
+/// What every 64-bit ARM has.
+pub(super) const ANY: &dyn Kernels = &Neon::<Widening>(PhantomData);
+
+/// The same with `sdot`.
+pub(super) fn detect_dot() -> Option<&'static dyn Kernels> {
+    std::arch::is_aarch64_feature_detected!("dotprod").then_some(&Neon::<Sdot>(PhantomData))
 }
 
-impl Neon<true> {
-    pub(super) fn detect_dot() -> Option<&'static Self> {
-        std::arch::is_aarch64_feature_detected!("dotprod").then_some(&Neon(()))
-    }
+/// The same with `smmla`, and `sdot` for what comes alone.
+pub(super) fn detect_i8mm() -> Option<&'static dyn Kernels> {
+    let found =
+        std::arch::is_aarch64_feature_detected!("i8mm") && std::arch::is_aarch64_feature_detected!("dotprod");
+    found.then_some(&Neon::<Smmla>(PhantomData))
 }
 
-impl<const SDOT: bool> Kernels for Neon<SDOT> {
+impl<I: Instruction> Kernels for Neon<I> {
     fn isa(&self) -> Isa {
-        if SDOT { Isa::NeonDot } else { Isa::Neon }
+        I::ISA
     }
 
     fn quantize(&self, x: &[f32], out: &mut Row<'_>) {
@@ -42,7 +49,7 @@ impl<const SDOT: bool> Kernels for Neon<SDOT> {
 
     unsafe fn matmul_coded(&self, w: &Coded, x: &Quantized, tiles: Range<usize>, out: &OutMatrix<'_>) {
         // SAFETY: proved; the caller's promise about `out` is passed on.
-        unsafe { dot::matmul::<products::Products<SDOT>>(w, x, tiles, out) }
+        unsafe { dot::matmul::<products::Products<I>>(w, x, tiles, out) }
     }
 
     unsafe fn matmul_float(&self, w: &FloatRows, x: &Quantized, tiles: Range<usize>, out: &OutMatrix<'_>) {
@@ -68,12 +75,12 @@ impl<const SDOT: bool> Kernels for Neon<SDOT> {
 
     fn attend(&self, keys: &Keys<'_, u16>, state: &mut Attend<'_>) {
         // SAFETY: proved.
-        unsafe { attend::<products::Products<SDOT>, _>(keys, state) }
+        unsafe { attend::<products::Products<I>, _>(keys, state) }
     }
 
     fn attend_codes(&self, keys: &Keys<'_, i8>, state: &mut Attend<'_>) {
         // SAFETY: proved.
-        unsafe { attend::<products::Products<SDOT>, _>(keys, state) }
+        unsafe { attend::<products::Products<I>, _>(keys, state) }
     }
 
     fn to_half(&self, from: &[f32], to: &mut [u16]) {

@@ -2,16 +2,106 @@
 
 use std::arch::aarch64::*;
 use std::arch::asm;
+use std::marker::PhantomData;
 use std::ops::Range;
 
 use super::eight::Eight;
-use crate::cpu::dot::{Dot, Format, View, tokens};
+use crate::Isa;
+use crate::cpu::dot::{Activations, Dot, Format, View, chunk_codes, tokens, whole_products};
 use crate::shared::OutMatrix;
 
-/// By `sdot`, four products in one instruction, or by `smull` and sums of pairs.
-pub(super) struct Products<const SDOT: bool>;
+/// What integer products are made with.
+///
+/// # Safety
+/// For `dot` and `square`: the processor has the instructions of this one and, for `square`, [`PAIRS`](Self::PAIRS).
+pub(super) trait Instruction: Send + Sync + 'static {
+    const ISA: Isa;
+    /// Whether there is `square`.
+    const PAIRS: bool = false;
 
-impl<const SDOT: bool> Dot for Products<SDOT> {
+    /// sum + the four products of each lane.
+    unsafe fn dot(sum: int32x4_t, a: int32x4_t, b: int32x4_t) -> int32x4_t;
+
+    /// sum + a · bᵀ, where a and b are two rows of eight bytes, and the sum two by two.
+    unsafe fn square(sum: int32x4_t, _a: int32x4_t, _b: int32x4_t) -> int32x4_t {
+        sum
+    }
+}
+
+/// `smull` and sums of pairs: what every 64-bit ARM has.
+pub(super) struct Widening;
+
+impl Instruction for Widening {
+    const ISA: Isa = Isa::Neon;
+
+    #[inline(always)]
+    unsafe fn dot(sum: int32x4_t, a: int32x4_t, b: int32x4_t) -> int32x4_t {
+        // SAFETY: NEON is part of the target. Pairs of products fit 16 bits: 2 · 128 · 127 = 32512.
+        unsafe {
+            let (a, b) = (vreinterpretq_s8_s32(a), vreinterpretq_s8_s32(b));
+            let low = vmull_s8(vget_low_s8(a), vget_low_s8(b));
+            vpadalq_s16(sum, vpaddq_s16(low, vmull_high_s8(a, b)))
+        }
+    }
+}
+
+/// `sdot`: four products in each lane.
+pub(super) struct Sdot;
+
+impl Instruction for Sdot {
+    const ISA: Isa = Isa::NeonDot;
+
+    #[inline(always)]
+    unsafe fn dot(mut sum: int32x4_t, a: int32x4_t, b: int32x4_t) -> int32x4_t {
+        // SAFETY: registers alone; the caller's promise. The intrinsic for it is not stable.
+        unsafe {
+            asm!(
+                ".arch_extension dotprod",
+                "sdot {sum:v}.4s, {a:v}.16b, {b:v}.16b",
+                sum = inout(vreg) sum,
+                a = in(vreg) a,
+                b = in(vreg) b,
+                options(pure, nomem, nostack, preserves_flags),
+            );
+        }
+        sum
+    }
+}
+
+/// `smmla`: eight products in each lane, for two rows by two tokens; `sdot` where there is one token.
+pub(super) struct Smmla;
+
+impl Instruction for Smmla {
+    const ISA: Isa = Isa::NeonI8mm;
+    const PAIRS: bool = true;
+
+    #[inline(always)]
+    unsafe fn dot(sum: int32x4_t, a: int32x4_t, b: int32x4_t) -> int32x4_t {
+        // SAFETY: the caller's promise.
+        unsafe { Sdot::dot(sum, a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn square(mut sum: int32x4_t, a: int32x4_t, b: int32x4_t) -> int32x4_t {
+        // SAFETY: registers alone; the caller's promise. The intrinsic for it is not stable.
+        unsafe {
+            asm!(
+                ".arch_extension i8mm",
+                "smmla {sum:v}.4s, {a:v}.16b, {b:v}.16b",
+                sum = inout(vreg) sum,
+                a = in(vreg) a,
+                b = in(vreg) b,
+                options(pure, nomem, nostack, preserves_flags),
+            );
+        }
+        sum
+    }
+}
+
+/// Products by one of them.
+pub(super) struct Products<I>(PhantomData<I>);
+
+impl<I: Instruction> Dot for Products<I> {
     /// Rows 0..4 and 4..8.
     type Ints = (int32x4_t, int32x4_t);
     type Floats = Eight;
@@ -73,11 +163,23 @@ impl<const SDOT: bool> Dot for Products<SDOT> {
 
     #[inline(always)]
     unsafe fn dot(sum: Self::Ints, codes: Self::Ints, x: Self::Ints) -> Self::Ints {
-        if SDOT {
-            // SAFETY: the caller's promise that the processor has it.
-            unsafe { (sdot(sum.0, codes.0, x.0), sdot(sum.1, codes.1, x.1)) }
-        } else {
-            (widening(sum.0, codes.0, x.0), widening(sum.1, codes.1, x.1))
+        // SAFETY: the caller's promise that the processor has it.
+        unsafe { (I::dot(sum.0, codes.0, x.0), I::dot(sum.1, codes.1, x.1)) }
+    }
+
+    #[inline(always)]
+    unsafe fn whole_products<F: Format, const S: usize>(
+        codes: *const u8,
+        next: usize,
+        x: Activations,
+        sub: usize,
+    ) -> [Self::Ints; S] {
+        // SAFETY: the caller's promises.
+        unsafe {
+            match const { I::PAIRS && S.is_multiple_of(2) } {
+                true => squares::<I, F, S>(codes, next, x, sub),
+                false => whole_products::<Self, F, S>(codes, next, x, sub),
+            }
         }
     }
 
@@ -126,33 +228,46 @@ impl<const SDOT: bool> Dot for Products<SDOT> {
     }
 }
 
-/// sum + the four products of each lane.
+/// The same sums from squares of two rows by two tokens over eight columns.
 ///
 /// # Safety
-/// The processor has `sdot`.
+/// As for [`Dot::whole_products`]; `S` is even.
 #[inline(always)]
-unsafe fn sdot(mut sum: int32x4_t, a: int32x4_t, b: int32x4_t) -> int32x4_t {
-    // SAFETY: registers alone; the caller's promise. The intrinsic for it is not stable.
+unsafe fn squares<I: Instruction, F: Format, const S: usize>(
+    codes: *const u8,
+    next: usize,
+    x: Activations,
+    sub: usize,
+) -> [(int32x4_t, int32x4_t); S] {
+    // SAFETY: the caller's promises; the registers are NEON's.
     unsafe {
-        asm!(
-            ".arch_extension dotprod",
-            "sdot {sum:v}.4s, {a:v}.16b, {b:v}.16b",
-            sum = inout(vreg) sum,
-            a = in(vreg) a,
-            b = in(vreg) b,
-            options(pure, nomem, nostack, preserves_flags),
-        );
-    }
-    sum
-}
-
-/// The same from what every 64-bit ARM has. Pairs of products fit 16 bits: 2 · 128 · 127 = 32512.
-#[inline(always)]
-fn widening(sum: int32x4_t, a: int32x4_t, b: int32x4_t) -> int32x4_t {
-    // SAFETY: NEON is part of the target.
-    unsafe {
-        let (a, b) = (vreinterpretq_s8_s32(a), vreinterpretq_s8_s32(b));
-        let low = vmull_s8(vget_low_s8(a), vget_low_s8(b));
-        vpadalq_s16(sum, vpaddq_s16(low, vmull_high_s8(a, b)))
+        let zero = vdupq_n_s32(0);
+        // For each pair of tokens, in squares of rows 0, 1 and 2, 3, and of 4, 5 and 6, 7.
+        let mut sums = [(zero, zero); S];
+        let columns = F::CODING.group / 8;
+        for eight in sub * columns..(sub + 1) * columns {
+            let (a, b) = (
+                chunk_codes::<Products<I>, F>(codes, next, 2 * eight),
+                chunk_codes::<Products<I>, F>(codes, next, 2 * eight + 1),
+            );
+            let rows =
+                [vzip1q_s32(a.0, b.0), vzip2q_s32(a.0, b.0), vzip1q_s32(a.1, b.1), vzip2q_s32(a.1, b.1)];
+            for (pair, sums) in sums.as_chunks_mut::<2>().0.iter_mut().enumerate() {
+                let token = |t: usize| vld1_s8(x.codes(2 * pair + t).add(8 * eight));
+                let x = vreinterpretq_s32_s8(vcombine_s8(token(0), token(1)));
+                let [low, high] = sums;
+                *low = (I::square(low.0, rows[0], x), I::square(low.1, rows[1], x));
+                *high = (I::square(high.0, rows[2], x), I::square(high.1, rows[3], x));
+            }
+        }
+        // From squares to the rows of one token and of the other.
+        for sums in sums.as_chunks_mut::<2>().0 {
+            let [low, high] = *sums;
+            *sums = [
+                (vuzp1q_s32(low.0, low.1), vuzp1q_s32(high.0, high.1)),
+                (vuzp2q_s32(low.0, low.1), vuzp2q_s32(high.0, high.1)),
+            ];
+        }
+        sums
     }
 }
