@@ -25,11 +25,13 @@ pub(crate) fn assemble(settings: &Settings, dirs: &Dirs, keep_state: bool) -> Re
     let engine = start_engine(settings, &path)?;
     let services = Arc::new(ModelServices { tokenizer: Arc::clone(engine.tokenizer()) });
     let state = keep_state.then_some(settings.state.as_path());
-    let runtime = Runtime::new(RuntimeConfig::default(), services).map_err(Failure::failed)?;
-    let registry = Registry::open(runtime, state.map(|dir| dir.join("policies"))).map_err(Failure::failed)?;
+    let code_dir = state.map(|dir| dir.join("compiled"));
+    let runtime = Runtime::new(RuntimeConfig { code_dir, ..RuntimeConfig::default() }, services)
+        .map_err(Failure::failed)?;
+    let registry = Registry::open(runtime, state.map(Path::to_owned)).map_err(Failure::failed)?;
     Ok(Host {
         engine,
-        registry: Arc::new(registry),
+        registry,
         sessions: Arc::new(MemoryStore::new(MemoryLimits::default())),
         config: settings.server.clone(),
     })

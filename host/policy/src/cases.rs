@@ -3,6 +3,8 @@
 mod compare;
 mod filter;
 
+pub(crate) use filter::play;
+
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 

@@ -73,6 +73,11 @@ pub enum Fault {
         /// How long it waited.
         limit_ms: u32,
     },
+    /// The policy went wrong too often lately, and is not called for a while.
+    #[error(
+        "the policy is out of the way after too many faults or slow calls; it is tried again before long"
+    )]
+    Tripped,
     /// The host asked a policy of one kind for the answer of another. A mistake of the host, never of the guest.
     #[error("a policy of kind {kind} cannot answer this")]
     WrongKind {
@@ -83,7 +88,7 @@ pub enum Fault {
 
 impl Fault {
     /// Labels of all faults, for metrics.
-    pub const LABELS: [&'static str; 12] = [
+    pub const LABELS: [&'static str; 13] = [
         "trap",
         "deadline",
         "memory",
@@ -95,6 +100,7 @@ impl Fault {
         "refused",
         "instantiate",
         "busy",
+        "tripped",
         "wrong-kind",
     ];
 
@@ -116,7 +122,8 @@ impl Fault {
             Fault::Refused { .. } => 8,
             Fault::Instantiate { .. } => 9,
             Fault::Busy { .. } => 10,
-            Fault::WrongKind { .. } => 11,
+            Fault::Tripped => 11,
+            Fault::WrongKind { .. } => 12,
         }
     }
 

@@ -17,7 +17,7 @@ pub enum LogLevel {
 }
 
 /// How surprising a token is.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Scored {
     /// Where it ends, in bytes.
     pub end: u32,

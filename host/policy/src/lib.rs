@@ -7,7 +7,10 @@
 //! What is not here: wasmtime's types in any public signature; the contract's generated types outside of `convert.rs` and
 //! `runtime/`; an answer of a guest that was not checked; WASI.
 
+mod background;
 mod bindings;
+mod breaker;
+mod call;
 mod cases;
 mod check;
 mod convert;
@@ -15,22 +18,30 @@ mod fault;
 mod host;
 mod manifest;
 mod policy;
+mod record;
 mod refusal;
 mod registry;
 mod runtime;
 mod schema;
+mod scope;
 pub mod stream;
 pub mod types;
 pub mod watch;
 
+pub use breaker::{BreakerSettings, BreakerState, Trip};
+pub use call::{Call, Outcome};
 pub use cases::Case;
 pub use fault::Fault;
 pub use host::{HostServices, LogLevel, NoServices, Scored};
 pub use manifest::{Grant, Kind, Limits, MAX_MEMORY_BYTES, Manifest, ManifestError, OnFault};
 pub use policy::{Called, Policy, PolicyVersion, Stats, Upload};
+pub use record::{Answered, Record, Recorder};
 pub use refusal::Refusal;
 pub use registry::{
-    Applied, Change, GenerationInfo, Patch, PolicyStatus, Registry, RegistryError, StateError,
+    Applied, BreakerStatus, CandidateStatus, Change, Compared, Example, GenerationInfo, Lineup, Member,
+    Patch, PolicyStatus, Registry, RegistryError, RegistryOptions, Rollout, Share, Stage, StateError,
+    VersionStatus,
 };
 pub use runtime::{Allocation, Runtime, RuntimeConfig, RuntimeError, Strategy};
+pub use scope::Scope;
 pub use types::*;

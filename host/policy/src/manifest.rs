@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::{breaker::BreakerSettings, scope::Scope};
+
 /// The four kinds of policy, each a world of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -141,6 +143,11 @@ pub struct Manifest {
     pub order: i32,
     /// Request headers it wants to see, in lower case.
     pub headers: Vec<String>,
+    /// Which turns it is for; written `[match]`.
+    #[serde(rename = "match")]
+    pub scope: Scope,
+    /// What it may get wrong before it is taken out.
+    pub breaker: BreakerSettings,
 }
 
 /// As written: what has no plain default is an option here.
@@ -159,6 +166,10 @@ struct Written {
     order: i32,
     #[serde(default)]
     headers: Vec<String>,
+    #[serde(default, rename = "match")]
+    scope: Scope,
+    #[serde(default)]
+    breaker: BreakerSettings,
 }
 
 /// What is wrong with a manifest, in a sentence.
@@ -177,6 +188,8 @@ impl Manifest {
             on_fault: default_on_fault(kind),
             order: 0,
             headers: Vec::new(),
+            scope: Scope::default(),
+            breaker: BreakerSettings::default(),
         }
     }
 
@@ -207,6 +220,8 @@ impl Manifest {
         within("limits.host-calls", limits.host_calls.into(), 0, 1_000_000)?;
         within("limits.hold-bytes", limits.hold_bytes.into(), 16, 64 << 10)?;
         within("number of headers", self.headers.len() as u64, 0, 64)?;
+        self.scope.validate()?;
+        self.breaker.validate()?;
         match self.headers.iter().find(|name| !is_header(name)) {
             Some(name) => Err(ManifestError(format!("headers: `{name}` is not a header name in lower case"))),
             None => Ok(()),
@@ -236,6 +251,8 @@ impl TryFrom<Written> for Manifest {
             limits: written.limits,
             order: written.order,
             headers: written.headers,
+            scope: written.scope,
+            breaker: written.breaker,
         };
         manifest.validate()?;
         Ok(manifest)

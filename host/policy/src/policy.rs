@@ -8,18 +8,18 @@ use std::{
     time::Instant,
 };
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wasmtime::{Store, component::Instance};
 
 use crate::{
-    Case, Fault, Kind, Manifest, OnFault, Refusal, Runtime, Strategy,
+    Case, Fault, HostServices, Kind, Manifest, OnFault, Refusal, Runtime, Strategy,
     bindings::{
         compression::CompressionIndices, extraction::ExtractionIndices, filtering::FilteringIndices,
         routing::RoutingIndices,
     },
     cases, check, convert,
-    runtime::{Ready, UploadParts, micros_since},
+    runtime::{CallState, Ready, UploadParts, micros_since},
     types::{
         Budget, Decision, Description, Dialog, Edit, Interest, Message, Part, RouteRequest, Target,
         Transition, Turn, Verdict, Window,
@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// A version of a policy: by name, by what its author calls it, and by its bytes.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PolicyVersion {
     /// The name it is deployed under.
     pub name: String,
@@ -87,8 +87,18 @@ struct Counters {
 }
 
 /// A policy that is ready to be called. Calls are synchronous and may take up to the deadline: make them off the threads
-/// that serve connections.
+/// that serve connections. Clones share everything.
+#[derive(Clone)]
 pub struct Policy {
+    core: Arc<Core>,
+    /// What its imports are served with.
+    services: Arc<dyn HostServices>,
+    /// The manifest's; a longer one for recorded cases, which run on machines of any speed.
+    deadline_ms: u32,
+    counters: Arc<Counters>,
+}
+
+struct Core {
     runtime: Arc<Runtime>,
     manifest: Manifest,
     component: Arc<[u8]>,
@@ -99,10 +109,6 @@ pub struct Policy {
     work: Work,
     interest: Interest,
     watches: Arc<Watches>,
-    /// The manifest's; while it is prepared the runtime's own, and a longer one for recorded cases, which run on machines
-    /// of any speed.
-    deadline_ms: u32,
-    counters: Counters,
 }
 
 /// Where the function of each kind is found.
@@ -127,10 +133,9 @@ impl Policy {
         let (ready, description) =
             runtime.set_up(UploadParts { manifest: &manifest, component: &component, config: &config })?;
         let work = Work::find(manifest.kind, &ready)?;
-        let mut policy = Policy {
+        let mut core = Core {
             runtime: runtime.clone(),
             version: version(&manifest, &description, &component, &config),
-            deadline_ms: runtime.setup_deadline_ms(),
             manifest,
             component,
             config,
@@ -139,60 +144,79 @@ impl Policy {
             work,
             interest: Interest::default(),
             watches: Watches::compile(&[], 1)?,
-            counters: Counters::default(),
         };
-        policy.learn_interest()?;
-        policy.probe()?;
-        policy.deadline_ms = policy.manifest.limits.deadline_ms.saturating_mul(CASE_PATIENCE);
+        core.learn_interest()?;
+        core.probe()?;
+        let policy = Policy {
+            services: runtime.services().clone(),
+            deadline_ms: core.manifest.limits.deadline_ms.saturating_mul(CASE_PATIENCE),
+            core: Arc::new(core),
+            counters: Arc::default(),
+        };
         policy.run_cases(&cases)?;
-        policy.deadline_ms = policy.manifest.limits.deadline_ms;
-        policy.counters = Counters::default();
-        Ok(policy)
+        let deadline_ms = policy.manifest().limits.deadline_ms;
+        Ok(Policy { deadline_ms, counters: Arc::default(), ..policy })
+    }
+
+    /// The same policy, its imports served by something else.
+    #[must_use]
+    pub fn with_services(&self, services: Arc<dyn HostServices>) -> Policy {
+        Policy { services, ..self.clone() }
+    }
+
+    /// The same policy, its calls counted apart.
+    pub(crate) fn counted_apart(&self) -> Policy {
+        Policy { counters: Arc::default(), ..self.clone() }
+    }
+
+    /// What its imports are served with.
+    pub(crate) fn services(&self) -> &Arc<dyn HostServices> {
+        &self.services
     }
 
     /// What the operator says of it.
     pub fn manifest(&self) -> &Manifest {
-        &self.manifest
+        &self.core.manifest
     }
 
     /// Which version it is.
     pub fn version(&self) -> &PolicyVersion {
-        &self.version
+        &self.core.version
     }
 
     /// What it says of itself.
     pub fn description(&self) -> &Description {
-        &self.description
+        &self.core.description
     }
 
     /// Its configuration.
     pub fn config(&self) -> &Value {
-        &self.config
+        &self.core.config
     }
 
     /// Its bytes.
     pub fn component(&self) -> &Arc<[u8]> {
-        &self.component
+        &self.core.component
     }
 
     /// How an instance comes to its configuration.
     pub fn strategy(&self) -> &Strategy {
-        &self.ready.strategy
+        &self.core.ready.strategy
     }
 
     /// What happens to a turn when it faults.
     pub fn on_fault(&self) -> OnFault {
-        self.manifest.on_fault
+        self.core.manifest.on_fault
     }
 
     /// What an output filter wants to see; nothing for the other kinds.
     pub fn interest(&self) -> &Interest {
-        &self.interest
+        &self.core.interest
     }
 
     /// The compiled patterns of an output filter.
     pub fn watches(&self) -> &Arc<Watches> {
-        &self.watches
+        &self.core.watches
     }
 
     /// Counts since it came into force.
@@ -229,12 +253,12 @@ impl Policy {
         recent: &[Message],
         dialog: &Dialog,
     ) -> Result<Called<Transition>, Fault> {
-        let Work::SlotExtractor(work) = &self.work else {
+        let Work::SlotExtractor(work) = &self.core.work else {
             return self.wrong_kind();
         };
         self.called(|| {
             let utterance = recent.last().ok_or_else(|| Fault::invalid("no messages"))?;
-            let turn = convert::turn(turn, &self.manifest.headers);
+            let turn = convert::turn(turn, &self.core.manifest.headers);
             let recent: Vec<_> = recent.iter().map(convert::message).collect();
             let dialog = convert::dialog(dialog);
             let answer = self.run(|store, instance| {
@@ -258,11 +282,11 @@ impl Policy {
         request: &RouteRequest,
         fleet: &[Target],
     ) -> Result<Called<Decision>, Fault> {
-        let Work::Router(work) = &self.work else {
+        let Work::Router(work) = &self.core.work else {
             return self.wrong_kind();
         };
         self.called(|| {
-            let turn = convert::turn(turn, &self.manifest.headers);
+            let turn = convert::turn(turn, &self.core.manifest.headers);
             let request = convert::request(request);
             let targets: Vec<_> = fleet.iter().map(convert::target).collect();
             let answer = self.run(|store, instance| {
@@ -281,11 +305,11 @@ impl Policy {
     /// # Errors
     /// Any [`Fault`].
     pub fn compress(&self, turn: &Turn, parts: &[Part], budget: &Budget) -> Result<Called<Vec<Edit>>, Fault> {
-        let Work::Compressor(work) = &self.work else {
+        let Work::Compressor(work) = &self.core.work else {
             return self.wrong_kind();
         };
         self.called(|| {
-            let turn = convert::turn(turn, &self.manifest.headers);
+            let turn = convert::turn(turn, &self.core.manifest.headers);
             let given: Vec<_> = parts.iter().map(convert::part).collect();
             let budget = convert::budget(budget);
             let answer = self.run(|store, instance| {
@@ -304,7 +328,7 @@ impl Policy {
     /// # Errors
     /// Any [`Fault`].
     pub fn review(&self, windows: &[Window]) -> Result<Called<Vec<Verdict>>, Fault> {
-        let Work::OutputFilter(work) = &self.work else {
+        let Work::OutputFilter(work) = &self.core.work else {
             return self.wrong_kind();
         };
         self.called(|| {
@@ -316,7 +340,7 @@ impl Policy {
                     .call_review(store, &given)
             })?;
             let verdicts: Vec<Verdict> = answer.into_iter().map(convert::from_verdict).collect();
-            let max_hold = self.manifest.limits.hold_bytes;
+            let max_hold = self.core.manifest.limits.hold_bytes;
             check::verdicts(&verdicts, windows, max_hold).map_err(Fault::invalid)?;
             Ok(verdicts)
         })
@@ -324,9 +348,9 @@ impl Policy {
 
     fn run<T>(
         &self,
-        call: impl FnOnce(&mut Store<crate::runtime::CallState>, &Instance) -> wasmtime::Result<Result<T, String>>,
+        call: impl FnOnce(&mut Store<CallState>, &Instance) -> wasmtime::Result<Result<T, String>>,
     ) -> Result<T, Fault> {
-        self.runtime.call(&self.ready, &self.manifest, self.deadline_ms, call)
+        self.core.call(self.deadline_ms, &self.services, call)
     }
 
     /// Time and count a call.
@@ -343,8 +367,27 @@ impl Policy {
     }
 
     fn wrong_kind<T>(&self) -> Result<T, Fault> {
-        let kind = self.manifest.kind;
+        let kind = self.core.manifest.kind;
         Err(Fault::WrongKind { kind })
+    }
+}
+
+impl Core {
+    fn call<T>(
+        &self,
+        deadline_ms: u32,
+        services: &Arc<dyn HostServices>,
+        call: impl FnOnce(&mut Store<CallState>, &Instance) -> wasmtime::Result<Result<T, String>>,
+    ) -> Result<T, Fault> {
+        self.runtime.call(&self.ready, &self.manifest, deadline_ms, services, call)
+    }
+
+    /// A call while it is prepared, with the runtime's own deadline.
+    fn run<T>(
+        &self,
+        call: impl FnOnce(&mut Store<CallState>, &Instance) -> wasmtime::Result<Result<T, String>>,
+    ) -> Result<T, Fault> {
+        self.call(self.runtime.setup_deadline_ms(), self.runtime.services(), call)
     }
 
     /// Ask an output filter what it wants to see, and compile its patterns.
@@ -391,8 +434,8 @@ impl Policy {
 impl std::fmt::Debug for Policy {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Policy")
-            .field("version", &self.version)
-            .field("strategy", &self.ready.strategy)
+            .field("version", &self.core.version)
+            .field("strategy", &self.core.ready.strategy)
             .finish_non_exhaustive()
     }
 }

@@ -114,6 +114,20 @@ pub enum Refusal {
         /// The name.
         name: String,
     },
+    /// There is no version on its way.
+    #[error("`{name}` has no candidate: push one with a shadow time or a canary share")]
+    NoCandidate {
+        /// The name.
+        name: String,
+    },
+    /// A candidate needs a version of the same kind in force beside it.
+    #[error(
+        "no `{name}` of this kind is in force that a candidate could be compared with: push it without shadow and canary"
+    )]
+    NothingToCompareWith {
+        /// The name.
+        name: String,
+    },
     /// The state folder could not be written: nothing was changed.
     #[error("the state folder could not be written: {message}")]
     State {
@@ -142,6 +156,8 @@ impl Refusal {
             Refusal::Case { .. } => "case_failed",
             Refusal::Unknown { .. } => "policy_not_found",
             Refusal::NothingToRollBackTo { .. } => "nothing_to_roll_back_to",
+            Refusal::NoCandidate { .. } => "no_candidate",
+            Refusal::NothingToCompareWith { .. } => "nothing_to_compare_with",
             Refusal::State { .. } => "state_not_written",
         }
     }

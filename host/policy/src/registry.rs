@@ -4,132 +4,62 @@
 //! whole beside it, written to the state folder, and then put in force by moving the pointer: at no time is half of it to
 //! be seen, and when anything is wrong nothing happens.
 //!
+//! A version comes into force at once, or by way of a [`Rollout`]: as a shadow it is called beside the active one and only
+//! compared; as a canary it has a share of the turns; then it is promoted, or withdrawn. A version that goes wrong too often
+//! is taken out of the way by its breaker, and the last good one comes back.
+//!
 //! Changes of one policy are done one after the other, in the order in which they were asked for; changes of different
 //! policies prepare at the same time.
 
+mod candidate;
+mod deployed;
+mod keeper;
+mod member;
 mod patch;
 mod queue;
+mod report;
+mod shadow;
 mod store;
 
 use std::{
     collections::{BTreeMap, VecDeque},
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        mpsc::{Sender, channel},
+    },
     time::{Instant, SystemTime, UNIX_EPOCH},
 };
 
 use arc_swap::ArcSwap;
-pub use patch::Patch;
+pub(crate) use candidate::Candidate;
+pub use candidate::{Compared, Example, Rollout, Share, Stage};
+use deployed::{Deployed, Tripped};
+pub use member::Member;
+use member::Observers;
+use patch::Entry;
+pub use patch::{Lineup, Patch};
 use queue::Queues;
-use serde::Serialize;
+pub use report::{
+    Applied, BreakerStatus, CandidateStatus, Change, GenerationInfo, PolicyStatus, RegistryError,
+    VersionStatus,
+};
 use serde_json::Value;
 pub use store::StateError;
 use store::{StateFolder, Stored};
 
-use crate::{
-    Description, Grant, Kind, Limits, OnFault, Policy, PolicyVersion, Refusal, Runtime, Stats, Strategy,
-    Upload,
-};
+use crate::{Policy, PolicyVersion, Refusal, Runtime, Upload, record::Recorder};
 
-/// Earlier versions of each policy that are kept ready to go back to.
-const KEPT_VERSIONS: usize = 3;
 /// Generations that are remembered.
 const KEPT_GENERATIONS: usize = 256;
 
-/// The outcome of a change that was taken. It is in force when this is returned.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Applied {
-    /// The generation that is in force.
-    pub generation: u64,
-    /// Whether the change made it; not when the same was in force already.
-    pub changed: bool,
-    /// The version of the policy that is in force now; none after a deletion.
-    pub version: Option<PolicyVersion>,
-    /// From the request to in force, in milliseconds.
-    pub millis: u64,
-}
-
-/// What made a generation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Change {
-    /// The host started with nothing.
-    Start,
-    /// The host started with what was in force before.
-    Restore,
-    /// A component was put.
-    Put,
-    /// A configuration was put.
-    Config,
-    /// A policy was taken out.
-    Delete,
-    /// A policy went back to its version before.
-    Rollback,
-}
-
-/// A generation: what changed, and when.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct GenerationInfo {
-    /// Its number; each is one more than the one before, restarts included.
-    pub generation: u64,
-    /// When it came into force, in milliseconds since 1970.
-    pub unix_ms: u64,
-    /// What made it.
-    pub change: Change,
-    /// The policy that changed.
-    pub name: Option<String>,
-    /// Its version before.
-    pub from: Option<PolicyVersion>,
-    /// Its version after.
-    pub to: Option<PolicyVersion>,
-}
-
-/// A policy in force, for the operator.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct PolicyStatus {
-    /// Which version.
-    pub version: PolicyVersion,
-    /// Its kind.
-    pub kind: Kind,
-    /// Its place among those of its kind.
-    pub order: i32,
-    /// What happens when it faults.
-    pub on_fault: OnFault,
-    /// The imports it may use.
-    pub grants: Vec<Grant>,
-    /// What a call may use.
-    pub limits: Limits,
-    /// How its instances are configured.
-    pub strategy: Strategy,
-    /// What it says of itself.
-    pub description: Description,
-    /// Its configuration.
-    pub config: Value,
-    /// Size of its component, in bytes.
-    pub component_bytes: usize,
-    /// Earlier versions that it can go back to, the latest first.
-    pub earlier: Vec<PolicyVersion>,
-    /// Its calls so far.
-    pub stats: Stats,
-}
-
-/// Why there is no registry.
-#[derive(Debug, thiserror::Error)]
-pub enum RegistryError {
-    /// The state folder cannot be read or made.
-    #[error(transparent)]
-    State(#[from] StateError),
-    /// A policy that was in force is not taken any more: put a version that is, or remove it from the state folder.
-    #[error("policy `{name}` was in force before and is refused now: {refusal} (its record: {})", record.display())]
-    Refused {
-        /// The policy.
-        name: String,
-        /// Why.
-        refusal: Refusal,
-        /// The file that names it.
-        record: PathBuf,
-    },
+/// What a registry is opened with.
+#[derive(Default)]
+pub struct RegistryOptions {
+    /// Where what is acknowledged is kept; nowhere when not given.
+    pub state_dir: Option<PathBuf>,
+    /// Who writes calls down.
+    pub recorder: Option<Arc<dyn Recorder>>,
 }
 
 /// The policies in force, and how they change.
@@ -137,24 +67,18 @@ pub struct Registry {
     runtime: Arc<Runtime>,
     current: ArcSwap<Patch>,
     queues: Queues,
-    book: Mutex<Book>,
+    /// What changed, the latest last. Held while a change comes into force.
+    book: Mutex<VecDeque<GenerationInfo>>,
     state: Option<StateFolder>,
-}
-
-/// What is known beside the patch. Held only while a change comes into force.
-#[derive(Default)]
-struct Book {
-    /// Earlier versions by name, the latest last.
-    earlier: BTreeMap<String, Vec<Arc<Policy>>>,
-    generations: VecDeque<GenerationInfo>,
+    news: Sender<Tripped>,
 }
 
 /// A change that is ready to come into force.
-struct Ready {
+struct Ready<'a> {
     change: Change,
-    name: String,
-    to: Option<Arc<Policy>>,
+    name: &'a str,
     started: Instant,
+    why: Option<String>,
 }
 
 impl Registry {
@@ -162,38 +86,56 @@ impl Registry {
     ///
     /// # Errors
     /// When the folder cannot be used, or a policy in it is refused.
-    pub fn open(runtime: Arc<Runtime>, state_dir: Option<PathBuf>) -> Result<Registry, RegistryError> {
-        let state = state_dir.map(StateFolder::open).transpose()?;
+    pub fn open(runtime: Arc<Runtime>, state_dir: Option<PathBuf>) -> Result<Arc<Registry>, RegistryError> {
+        Registry::open_with(runtime, RegistryOptions { state_dir, recorder: None })
+    }
+
+    /// The same with everything that can be chosen.
+    ///
+    /// # Errors
+    /// As [`Registry::open`].
+    pub fn open_with(
+        runtime: Arc<Runtime>,
+        options: RegistryOptions,
+    ) -> Result<Arc<Registry>, RegistryError> {
+        let state = options.state_dir.map(StateFolder::open).transpose()?;
         let stored = match &state {
             Some(folder) => folder.read()?,
             None => Stored::default(),
         };
-        let restored = !stored.policies.is_empty();
-        let mut policies = Vec::new();
-        for upload in stored.policies {
-            let name = upload.manifest.name.clone();
-            let policy = Policy::prepare(&runtime, upload).map_err(|refusal| {
+        let (news, heard) = channel();
+        let (generation, restored) = (stored.generation, !stored.entries.is_empty());
+        let mut entries = BTreeMap::new();
+        for (name, entry) in stored.entries {
+            let prepare = |upload| Policy::prepare(&runtime, upload).map(Arc::new);
+            let restored = entry.restore(&name, prepare, &news).map_err(|refusal| {
                 let record = state.as_ref().map(StateFolder::record).unwrap_or_default();
-                RegistryError::Refused { name, refusal, record }
+                RegistryError::Refused { name: name.clone(), refusal, record }
             })?;
-            policies.push(Arc::new(policy));
+            entries.insert(name, Arc::new(restored));
         }
-        let patch = Patch::new(stored.generation, policies);
-        let registry = Registry {
+        let observers = Observers { shadows: shadow::start(runtime.clone()), recorder: options.recorder };
+        let registry = Arc::new(Registry {
             runtime,
-            current: ArcSwap::from_pointee(patch),
+            current: ArcSwap::from_pointee(Patch::new(generation, entries, observers)),
             queues: Queues::default(),
-            book: Mutex::default(),
+            book: Mutex::new(stored.generations.into()),
             state,
-        };
-        registry.book().note(GenerationInfo {
-            generation: stored.generation,
-            unix_ms: unix_ms(),
-            change: if restored { Change::Restore } else { Change::Start },
-            name: None,
-            from: None,
-            to: None,
+            news,
         });
+        note(
+            &mut registry.book(),
+            GenerationInfo {
+                generation,
+                unix_ms: unix_ms(),
+                change: if restored { Change::Restore } else { Change::Start },
+                name: None,
+                from: None,
+                to: None,
+                why: None,
+            },
+        );
+        keeper::start(Arc::downgrade(&registry), heard).map_err(RegistryError::Keeper)?;
         Ok(registry)
     }
 
@@ -207,12 +149,20 @@ impl Registry {
         self.runtime.is_healthy()
     }
 
-    /// Put a policy in force, in the place of one of the same name. The same bytes, manifest and configuration again change
-    /// nothing (but its cases are run).
+    /// Put a policy in force at once, in the place of one of the same name. The same bytes, manifest and configuration
+    /// again change nothing (but its cases are run).
     ///
     /// # Errors
     /// Why not; nothing has changed then.
     pub fn put(&self, upload: Upload) -> Result<Applied, Refusal> {
+        self.push(upload, Rollout::default())
+    }
+
+    /// The same by way of a rollout: what is in force stays so until the new version is promoted.
+    ///
+    /// # Errors
+    /// Why not; nothing has changed then.
+    pub fn push(&self, upload: Upload, rollout: Rollout) -> Result<Applied, Refusal> {
         let started = Instant::now();
         upload.manifest.validate()?;
         let name = upload.manifest.name.clone();
@@ -221,15 +171,14 @@ impl Registry {
             held.run_cases(&upload.cases)?;
             return Ok(self.unchanged(held, started));
         }
-        let to = Arc::new(Policy::prepare(&self.runtime, upload)?);
-        self.apply(Ready { change: Change::Put, name, to: Some(to), started })
+        self.bring(Change::Put, upload, rollout, started)
     }
 
     /// Give a policy another configuration. Its cases, recorded with the old one, are not run.
     ///
     /// # Errors
     /// Why not; nothing has changed then.
-    pub fn put_config(&self, name: &str, config: Value) -> Result<Applied, Refusal> {
+    pub fn put_config(&self, name: &str, config: Value, rollout: Rollout) -> Result<Applied, Refusal> {
         let started = Instant::now();
         let _turn = self.queues.enter(name);
         let patch = self.current();
@@ -243,78 +192,248 @@ impl Registry {
             config,
             cases: Vec::new(),
         };
-        let to = Arc::new(Policy::prepare(&self.runtime, upload)?);
-        self.apply(Ready { change: Change::Config, name: name.to_owned(), to: Some(to), started })
+        self.bring(Change::Config, upload, rollout, started)
     }
 
-    /// Take a policy out. It can be rolled back to.
+    /// Put several policies in force as one generation, or none of them.
     ///
     /// # Errors
-    /// Why not; nothing has changed then.
-    pub fn delete(&self, name: &str) -> Result<Applied, Refusal> {
+    /// The first that is refused, by name; nothing has changed then.
+    pub fn put_all(&self, uploads: Vec<Upload>) -> Result<Applied, (String, Refusal)> {
         let started = Instant::now();
-        let _turn = self.queues.enter(name);
-        if self.current().get(name).is_none() {
-            return Err(unknown(name));
+        let mut names: Vec<String> = uploads.iter().map(|upload| upload.manifest.name.clone()).collect();
+        names.sort();
+        names.dedup();
+        let _turns: Vec<_> = names.iter().map(|name| self.queues.enter(name)).collect();
+        let mut ready = Vec::new();
+        for upload in uploads {
+            let name = upload.manifest.name.clone();
+            if self.current().get(&name).is_some_and(|held| same(held, &upload)) {
+                continue;
+            }
+            let policy = Policy::prepare(&self.runtime, upload).map_err(|refusal| (name.clone(), refusal))?;
+            ready.push((name, Deployed::new(Arc::new(policy), self.news.clone())));
         }
-        self.apply(Ready { change: Change::Delete, name: name.to_owned(), to: None, started })
+        let generation = self.current().generation();
+        if ready.is_empty() {
+            let millis = millis_since(started);
+            return Ok(Applied { generation, changed: false, version: None, stage: None, millis });
+        }
+        let mut book = self.book();
+        let before = self.current();
+        let changed = ready.into_iter().map(|(name, deployed)| {
+            let entry = before.entry(&name).map_or_else(Entry::default, |entry| Entry::clone(entry));
+            (name, entry.put(deployed))
+        });
+        let info = GenerationInfo {
+            generation: before.generation() + 1,
+            unix_ms: unix_ms(),
+            change: Change::Set,
+            name: None,
+            from: None,
+            to: None,
+            why: None,
+        };
+        self.move_to(&mut book, before.with_all(changed), info)
+            .map_err(|refusal| (names.join(", "), refusal))?;
+        let generation = self.current().generation();
+        Ok(Applied { generation, changed: true, version: None, stage: None, millis: millis_since(started) })
     }
 
-    /// Go back to the version before this one; again, to the one before that. What was gone back from is not kept.
+    /// Put a candidate in force for all turns.
+    ///
+    /// # Errors
+    /// Where there is none; nothing has changed then.
+    pub fn promote(&self, name: &str) -> Result<Applied, Refusal> {
+        let ready = Ready { change: Change::Promote, name, started: Instant::now(), why: None };
+        let _turn = self.queues.enter(name);
+        self.apply(ready, |entry, _| entry.promote().ok_or_else(|| no_candidate(entry, name)))
+    }
+
+    /// Drop the candidate where there is one. Otherwise go back to the version before this one; again, to the one before
+    /// that. What was gone back from is not kept.
     ///
     /// # Errors
     /// Why not; nothing has changed then.
     pub fn rollback(&self, name: &str) -> Result<Applied, Refusal> {
         let started = Instant::now();
         let _turn = self.queues.enter(name);
-        let to = self.book().latest_earlier(name);
-        let Some(to) = to else {
-            let name = name.to_owned();
-            return Err(match self.current().get(&name) {
-                Some(_) => Refusal::NothingToRollBackTo { name },
-                None => Refusal::Unknown { name },
-            });
+        let patch = self.current();
+        let entry = patch.entry(name).ok_or_else(|| unknown(name))?;
+        if entry.candidate.is_some() {
+            return self.withdraw(name, started, None);
+        }
+        let Some(to) = entry.latest_earlier() else {
+            return Err(Refusal::NothingToRollBackTo { name: name.to_owned() });
         };
-        self.apply(Ready { change: Change::Rollback, name: name.to_owned(), to: Some(to), started })
+        let to = self.deploy(to.counted_apart());
+        self.apply(
+            Ready { change: Change::Rollback, name, started, why: None },
+            |entry, _| Ok(entry.back(to)),
+        )
+    }
+
+    /// Take a policy out, and its candidate. It can be rolled back to.
+    ///
+    /// # Errors
+    /// Why not; nothing has changed then.
+    pub fn delete(&self, name: &str) -> Result<Applied, Refusal> {
+        let ready = Ready { change: Change::Delete, name, started: Instant::now(), why: None };
+        let _turn = self.queues.enter(name);
+        if self.current().get(name).is_none() {
+            return Err(unknown(name));
+        }
+        self.apply(ready, |entry, _| Ok(entry.delete()))
     }
 
     /// All policies in force, in the order in which a turn meets them.
     pub fn policies(&self) -> Vec<PolicyStatus> {
-        let book = self.book();
+        self.current().in_force().filter_map(|entry| status(entry)).collect()
+    }
+
+    /// All versions of a policy that are held, the latest first; empty where there is no such policy.
+    pub fn versions(&self, name: &str) -> Vec<VersionStatus> {
         let patch = self.current();
-        let status = |policy: &Arc<Policy>| status(policy, book.earlier_versions(policy));
-        patch.policies().map(status).collect()
+        let Some(entry) = patch.entry(name) else { return Vec::new() };
+        let candidate = entry.candidate.iter().map(|candidate| {
+            let state = if candidate.stage == Stage::Shadow { "shadow" } else { "canary" };
+            (state, candidate.deployed.policy())
+        });
+        let active = entry.active.iter().map(|active| ("active", active.policy()));
+        let earlier = entry.earlier.iter().rev().map(|policy| ("earlier", policy));
+        let all = candidate.chain(active).chain(earlier);
+        all.map(|(state, policy)| version_status(state, policy, &entry.quarantined)).collect()
     }
 
     /// What changed, the latest last.
     pub fn generations(&self) -> Vec<GenerationInfo> {
-        self.book().generations.iter().cloned().collect()
+        self.book().iter().cloned().collect()
     }
 
-    /// Write a change down, then put it in force.
-    fn apply(&self, ready: Ready) -> Result<Applied, Refusal> {
+    /// Prepares an upload and brings it in.
+    fn bring(
+        &self,
+        change: Change,
+        upload: Upload,
+        rollout: Rollout,
+        started: Instant,
+    ) -> Result<Applied, Refusal> {
+        let name = upload.manifest.name.clone();
+        let at_once = rollout == Rollout::default();
+        let patch = self.current();
+        let active = patch.get(&name);
+        if !at_once && active.is_none_or(|active| active.manifest().kind != upload.manifest.kind) {
+            return Err(Refusal::NothingToCompareWith { name });
+        }
+        let deployed = self.deploy(Policy::prepare(&self.runtime, upload)?);
+        if at_once {
+            let ready = Ready { change, name: &name, started, why: None };
+            return self.apply(ready, |entry, _| Ok(entry.put(deployed)));
+        }
+        let change = if rollout.shadow.is_some() { Change::Shadow } else { Change::Canary };
+        self.apply(Ready { change, name: &name, started, why: None }, |entry, generation| {
+            Ok(entry.stage(Candidate::new(deployed, rollout, generation, unix_ms())))
+        })
+    }
+
+    fn deploy(&self, policy: Policy) -> Arc<Deployed> {
+        Deployed::new(Arc::new(policy), self.news.clone())
+    }
+
+    fn withdraw(&self, name: &str, started: Instant, why: Option<String>) -> Result<Applied, Refusal> {
+        let ready = Ready { change: Change::Withdraw, name, started, why };
+        self.apply(ready, |entry, _| entry.withdraw().ok_or_else(|| no_candidate(entry, name)))
+    }
+
+    /// A version went wrong too often: a candidate is dropped, and an active one gives way to the last good one. Where there
+    /// is none it stays, and its breaker keeps calls from it until it is well again.
+    fn broke(&self, tripped: &Tripped) {
+        let Tripped { version, trip } = tripped;
+        let started = Instant::now();
+        let _turn = self.queues.enter(&version.name);
+        tracing::error!(policy = %version, digest = version.digest, %trip, "a policy is out of the way");
+        let patch = self.current();
+        let good = patch.entry(&version.name).and_then(|entry| entry.last_good().cloned());
+        let good = good.map(|good| self.deploy(good.counted_apart()));
+        let ready = Ready { change: Change::Trip, name: &version.name, started, why: Some(trip.to_string()) };
+        let changed =
+            self.apply(ready, |entry, _| entry.without(version, good).ok_or_else(|| unknown(&version.name)));
+        if let Err(refusal) = changed
+            && !matches!(refusal, Refusal::Unknown { .. })
+        {
+            tracing::error!(policy = %version, %refusal, "the last good version could not be put in force");
+        }
+    }
+
+    /// Moves on candidates whose time as a shadow is over.
+    fn advance(&self, now_unix_ms: u64) {
+        let patch = self.current();
+        let due = |entry: &Arc<Entry>| entry.candidate.as_ref().is_some_and(|c| c.due(now_unix_ms).is_some());
+        for (name, _) in patch.entries().filter(|(_, entry)| due(entry)) {
+            let _turn = self.queues.enter(name);
+            let ready = Ready { change: Change::Canary, name, started: Instant::now(), why: None };
+            let moved = self.apply(ready, |entry, _| {
+                let next = entry.candidate.as_ref().and_then(|candidate| candidate.due(now_unix_ms));
+                next.map(|next| entry.stage(next)).ok_or_else(|| no_candidate(entry, name))
+            });
+            if let Err(refusal) = moved {
+                tracing::warn!(policy = name, %refusal, "a candidate could not become a canary");
+            }
+        }
+    }
+
+    /// Changes one entry: written down first, then in force.
+    fn apply(
+        &self,
+        ready: Ready<'_>,
+        edit: impl FnOnce(&Entry, u64 /* generation */) -> Result<Entry, Refusal>,
+    ) -> Result<Applied, Refusal> {
+        let Ready { change, name, started, why } = ready;
         let mut book = self.book();
         let before = self.current();
-        let from = before.get(&ready.name).cloned();
         let generation = before.generation() + 1;
-        let patch = before.with(generation, &ready.name, ready.to.clone());
-        if let Some(state) = &self.state {
-            state.write(&patch).map_err(|error| Refusal::State { message: error.to_string() })?;
-        }
-        self.current.store(Arc::new(patch));
-        let version = ready.to.as_ref().map(|policy| policy.version().clone());
-        book.note(GenerationInfo {
+        let nothing = Entry::default();
+        let entry = before.entry(name).map_or(&nothing, |entry| entry);
+        let after = edit(entry, generation)?;
+        let from = entry.active.as_ref().map(|active| active.policy().version().clone());
+        let (to, stage) = match (change, &after.candidate, &after.active) {
+            (Change::Shadow | Change::Canary, Some(candidate), _) => {
+                (Some(candidate.deployed.policy()), Some(candidate.stage))
+            }
+            (_, _, active) => (active.as_ref().map(|a| a.policy()), active.as_ref().map(|_| Stage::Active)),
+        };
+        let version = to.map(|policy| policy.version().clone());
+        let info = GenerationInfo {
             generation,
             unix_ms: unix_ms(),
-            change: ready.change,
-            name: Some(ready.name.clone()),
-            from: from.as_ref().map(|policy| policy.version().clone()),
+            change,
+            name: Some(name.to_owned()),
+            from,
             to: version.clone(),
-        });
-        book.keep(ready.change, &ready.name, from);
-        drop(book);
-        tracing::info!(generation, change = ?ready.change, policy = ready.name, "policies changed");
-        Ok(Applied { generation, changed: true, version, millis: millis_since(ready.started) })
+            why,
+        };
+        self.move_to(&mut book, before.with(name, after), info)?;
+        Ok(Applied { generation, changed: true, version, stage, millis: millis_since(started) })
+    }
+
+    /// Writes a patch down, then puts it in force.
+    fn move_to(
+        &self,
+        book: &mut VecDeque<GenerationInfo>,
+        patch: Patch,
+        info: GenerationInfo,
+    ) -> Result<(), Refusal> {
+        let mut changes = book.clone();
+        note(&mut changes, info);
+        if let Some(state) = &self.state {
+            state.write(&patch, &changes).map_err(|error| Refusal::State { message: error.to_string() })?;
+        }
+        self.current.store(Arc::new(patch));
+        if let Some(GenerationInfo { generation, change, name, .. }) = changes.back() {
+            tracing::info!(generation, ?change, policy = name, "policies changed");
+        }
+        *book = changes;
+        Ok(())
     }
 
     fn unchanged(&self, held: &Policy, started: Instant) -> Applied {
@@ -322,48 +441,21 @@ impl Registry {
             generation: self.current().generation(),
             changed: false,
             version: Some(held.version().clone()),
+            stage: Some(Stage::Active),
             millis: millis_since(started),
         }
     }
 
-    fn book(&self) -> MutexGuard<'_, Book> {
+    fn book(&self) -> MutexGuard<'_, VecDeque<GenerationInfo>> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Book {
-    fn note(&mut self, info: GenerationInfo) {
-        if self.generations.len() == KEPT_GENERATIONS {
-            self.generations.pop_front();
-        }
-        self.generations.push_back(info);
+fn note(book: &mut VecDeque<GenerationInfo>, info: GenerationInfo) {
+    if book.len() == KEPT_GENERATIONS {
+        book.pop_front();
     }
-
-    fn latest_earlier(&self, name: &str) -> Option<Arc<Policy>> {
-        self.earlier.get(name)?.last().cloned()
-    }
-
-    fn earlier_versions(&self, policy: &Policy) -> Vec<PolicyVersion> {
-        let earlier = self.earlier.get(&policy.version().name);
-        let earlier = earlier.map(Vec::as_slice).unwrap_or_default();
-        earlier.iter().rev().map(|policy| policy.version().clone()).collect()
-    }
-
-    /// Keep what was in force, to go back to; a rollback uses one up instead.
-    fn keep(&mut self, change: Change, name: &str, from: Option<Arc<Policy>>) {
-        let earlier = self.earlier.entry(name.to_owned()).or_default();
-        if change == Change::Rollback {
-            earlier.pop();
-        } else if let Some(from) = from {
-            if earlier.len() == KEPT_VERSIONS {
-                earlier.remove(0);
-            }
-            earlier.push(from);
-        }
-        if earlier.is_empty() {
-            self.earlier.remove(name);
-        }
-    }
+    book.push_back(info);
 }
 
 fn same(held: &Policy, upload: &Upload) -> bool {
@@ -372,12 +464,15 @@ fn same(held: &Policy, upload: &Upload) -> bool {
         && *held.config() == upload.config
 }
 
-fn status(policy: &Policy, earlier: Vec<PolicyVersion>) -> PolicyStatus {
+fn status(entry: &Entry) -> Option<PolicyStatus> {
+    let active = entry.active.as_ref()?;
+    let policy = active.policy();
     let manifest = policy.manifest();
-    PolicyStatus {
+    Some(PolicyStatus {
         version: policy.version().clone(),
         kind: manifest.kind,
         order: manifest.order,
+        scope: manifest.scope.clone(),
         on_fault: manifest.on_fault,
         grants: manifest.grants.clone(),
         limits: manifest.limits,
@@ -385,13 +480,60 @@ fn status(policy: &Policy, earlier: Vec<PolicyVersion>) -> PolicyStatus {
         description: policy.description().clone(),
         config: policy.config().clone(),
         component_bytes: policy.component().len(),
-        earlier,
+        earlier: entry.earlier.iter().rev().map(|policy| policy.version().clone()).collect(),
+        candidate: entry.candidate.as_deref().map(candidate_status),
+        breaker: breaker_status(active),
         stats: policy.stats(),
+    })
+}
+
+fn candidate_status(candidate: &Candidate) -> CandidateStatus {
+    let policy = candidate.deployed.policy();
+    CandidateStatus {
+        version: policy.version().clone(),
+        stage: candidate.stage,
+        rollout: candidate.rollout,
+        since_unix_ms: candidate.since_unix_ms,
+        until_unix_ms: candidate.until_unix_ms(),
+        compared: candidate.comparison.read(),
+        breaker: breaker_status(&candidate.deployed),
+        stats: policy.stats(),
+    }
+}
+
+fn breaker_status(deployed: &Deployed) -> BreakerStatus {
+    let (trips, last) = deployed.trips();
+    let ago =
+        |ago: std::time::Duration| unix_ms().saturating_sub(u64::try_from(ago.as_millis()).unwrap_or(0));
+    BreakerStatus {
+        state: deployed.breaker(),
+        trips,
+        last: last.map(|(trip, _)| trip),
+        last_unix_ms: last.map(|(_, at)| ago(at)),
+    }
+}
+
+fn version_status(state: &'static str, policy: &Policy, quarantined: &[PolicyVersion]) -> VersionStatus {
+    VersionStatus {
+        version: policy.version().clone(),
+        state,
+        quarantined: quarantined.contains(policy.version()),
+        manifest: policy.manifest().clone(),
+        description: policy.description().clone(),
+        config: policy.config().clone(),
+        component_bytes: policy.component().len(),
     }
 }
 
 fn unknown(name: &str) -> Refusal {
     Refusal::Unknown { name: name.to_owned() }
+}
+
+fn no_candidate(entry: &Entry, name: &str) -> Refusal {
+    match entry.active {
+        Some(_) => Refusal::NoCandidate { name: name.to_owned() },
+        None => unknown(name),
+    }
 }
 
 fn unix_ms() -> u64 {

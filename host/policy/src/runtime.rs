@@ -1,5 +1,6 @@
 //! Compiling, setting up and running components.
 
+mod cache;
 mod contract;
 mod deadline;
 mod engine;
@@ -11,10 +12,12 @@ mod state;
 mod ticker;
 
 use std::{
+    path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, Instant},
 };
 
+use cache::CodeCache;
 pub use engine::Allocation;
 use gate::Gate;
 pub(crate) use setup::Upload as UploadParts;
@@ -29,7 +32,7 @@ use wasmtime::{
 use crate::{Fault, HostServices, Manifest};
 
 /// Settings of a runtime.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuntimeConfig {
     /// Calls that may run at once; others wait, for at most their own deadline. 1 to 512.
     pub max_calls: u32,
@@ -37,11 +40,18 @@ pub struct RuntimeConfig {
     pub setup_deadline_ms: u32,
     /// Largest component that is taken, in bytes.
     pub max_component_bytes: usize,
+    /// A folder of its own where compiled code is kept over restarts; nothing is kept without.
+    pub code_dir: Option<PathBuf>,
 }
 
 impl Default for RuntimeConfig {
     fn default() -> RuntimeConfig {
-        RuntimeConfig { max_calls: 64, setup_deadline_ms: 2000, max_component_bytes: 64 << 20 }
+        RuntimeConfig {
+            max_calls: 64,
+            setup_deadline_ms: 2000,
+            max_component_bytes: 64 << 20,
+            code_dir: None,
+        }
     }
 }
 
@@ -62,12 +72,14 @@ pub struct Runtime {
     allocation: Allocation,
     ticker: Ticker,
     gate: Gate,
+    places: usize,
     services: Arc<dyn HostServices>,
     config: RuntimeConfig,
+    code: Option<CodeCache>,
 }
 
 /// How a fresh instance comes to its configuration.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Strategy {
     /// It starts from the memory of a configured one.
@@ -102,9 +114,12 @@ impl Runtime {
             Allocation::SmallPool => max_calls.min(8),
             Allocation::Pool | Allocation::OnDemand => max_calls,
         };
+        let places = places as usize;
         Ok(Arc::new(Runtime {
             ticker: Ticker::start(&engine).map_err(RuntimeError::Ticker)?,
-            gate: Gate::new(places as usize),
+            gate: Gate::new(places),
+            places,
+            code: config.code_dir.as_deref().and_then(|dir| code_cache(dir, &engine)),
             engine,
             allocation,
             services,
@@ -132,6 +147,16 @@ impl Runtime {
         self.config.setup_deadline_ms
     }
 
+    /// Whether most places for calls are free: then there is room for what can wait.
+    pub(crate) fn has_room(&self) -> bool {
+        2 * self.gate.free() > self.places
+    }
+
+    /// What policies are served with unless a call brings its own.
+    pub(crate) fn services(&self) -> &Arc<dyn HostServices> {
+        &self.services
+    }
+
     /// A store for one call, whose deadline begins now.
     fn store(
         &self,
@@ -139,8 +164,9 @@ impl Runtime {
         name: &Arc<str>,
         phase: Phase,
         deadline_ms: u32,
+        services: &Arc<dyn HostServices>,
     ) -> Store<CallState> {
-        let state = CallState::new(self.services.clone(), manifest, name.clone(), phase, deadline_ms);
+        let state = CallState::new(services.clone(), manifest, name.clone(), phase, deadline_ms);
         let mut store = Store::new(&self.engine, state);
         store.limiter(|state| state);
         store.epoch_deadline_callback(|mut store| Ok(store.data_mut().look()));
@@ -155,13 +181,14 @@ impl Runtime {
         ready: &Ready,
         manifest: &Manifest,
         deadline_ms: u32,
+        services: &Arc<dyn HostServices>,
         call: impl FnOnce(&mut Store<CallState>, &Instance) -> wasmtime::Result<Result<T, String>>,
     ) -> Result<T, Fault> {
         self.tick()?;
         let patience = Duration::from_millis(deadline_ms.into());
         let limit_ms = deadline_ms;
         let _place = self.gate.enter(patience).ok_or(Fault::Busy { limit_ms })?;
-        let mut store = self.store(manifest, &ready.name, Phase::Work, deadline_ms);
+        let mut store = self.store(manifest, &ready.name, Phase::Work, deadline_ms, services);
         let instance = make(&mut store, &ready.pre)?;
         if let Strategy::PerCall { .. } = ready.strategy {
             self.configure(ready, &mut store, &instance)?;
@@ -199,6 +226,13 @@ impl Runtime {
             what: format!("no thread for the clock that ends policy calls: {error}"),
         })
     }
+}
+
+/// A host without it works as well, only slower.
+fn code_cache(dir: &Path, engine: &Engine) -> Option<CodeCache> {
+    CodeCache::open(dir, engine)
+        .inspect_err(|error| tracing::warn!(dir = %dir.display(), %error, "compiled code cannot be kept"))
+        .ok()
 }
 
 /// A fresh instance. Its start functions run under the store's limits.

@@ -2,12 +2,17 @@
 
 mod kit;
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use jackfield_guests::{Guest, World};
 use jackfield_policy::{
-    Change, Decision, Grant, Kind, NoServices, Policy, Refusal, Registry, RegistryError, Runtime,
-    RuntimeConfig, Upload,
+    BreakerSettings, BreakerState, Change, Decision, Fault, Grant, Kind, NoServices, OnFault, Policy,
+    Refusal, Registry, RegistryError, Rollout, RouteRequest, Runtime, RuntimeConfig, Share, Stage, Turn,
+    Upload,
 };
 use kit::{route, runtime, upload};
 use serde_json::json;
@@ -21,7 +26,7 @@ fn answering(name: &str, text: &str) -> Upload {
     upload
 }
 
-fn registry() -> Registry {
+fn registry() -> Arc<Registry> {
     Registry::open(runtime(), None).expect("opens")
 }
 
@@ -86,9 +91,9 @@ fn policies_of_a_kind_run_in_their_order() {
     }
     let patch = registry.current();
     let names: Vec<&str> =
-        patch.of_kind(Kind::Router).iter().map(|policy| policy.manifest().name.as_str()).collect();
+        patch.of_kind(Kind::Router).map(|policy| policy.manifest().name.as_str()).collect();
     assert_eq!(names, ["early", "a", "b", "late"]);
-    assert!(patch.of_kind(Kind::OutputFilter).is_empty());
+    assert_eq!(patch.of_kind(Kind::OutputFilter).count(), 0);
 }
 
 #[test]
@@ -122,11 +127,11 @@ fn rollback_goes_back_one_version_at_a_time() {
 fn a_configuration_is_swapped_like_a_component() {
     let registry = registry();
     registry.put(answering("r", "one")).expect("taken");
-    let changed = registry.put_config("r", json!({ "a": 1 })).expect("taken");
+    let changed = registry.put_config("r", json!({ "a": 1 }), Rollout::default()).expect("taken");
     assert_eq!((changed.generation, changed.changed), (2, true));
-    let again = registry.put_config("r", json!({ "a": 1 })).expect("taken");
+    let again = registry.put_config("r", json!({ "a": 1 }), Rollout::default()).expect("taken");
     assert_eq!((again.generation, again.changed), (2, false));
-    let unknown = registry.put_config("q", json!({}));
+    let unknown = registry.put_config("q", json!({}), Rollout::default());
     assert!(matches!(unknown, Err(Refusal::Unknown { .. })));
     let status = &registry.policies()[0];
     assert_eq!(status.config, json!({ "a": 1 }));
@@ -176,7 +181,7 @@ fn old_versions_are_let_go() {
     assert!(registry.generations().len() <= 256);
 }
 
-fn open(dir: &Path) -> Result<Registry, RegistryError> {
+fn open(dir: &Path) -> Result<Arc<Registry>, RegistryError> {
     Registry::open(runtime(), Some(dir.to_owned()))
 }
 
@@ -202,12 +207,23 @@ fn what_was_acknowledged_is_in_force_after_a_restart() {
     let patch = registry.current();
     let held = patch.get("s").expect("in force");
     assert_eq!((held.manifest(), held.config()), (&other.manifest, &other.config));
-    assert_eq!(registry.generations()[0].change, Change::Restore);
+    assert_eq!(registry.generations().last().map(|g| g.change), Some(Change::Restore));
     assert!(!registry.put(answering("r", "two")).expect("taken").changed);
     assert_eq!(registry.put(answering("r", "new")).expect("taken").generation, 6);
-    // Only what is in force is kept.
+    // What is in force is kept, and what can be gone back to: r's three, s, and the one that was taken out.
     let kept = std::fs::read_dir(dir.path().join("policies/components")).expect("a folder");
-    assert_eq!(kept.count(), 2);
+    assert_eq!(kept.count(), 5);
+    let changes: Vec<_> = registry.generations().iter().map(|g| g.change).collect();
+    let p = Change::Put;
+    assert_eq!(changes, [Change::Start, p, p, p, p, Change::Delete, Change::Restore, p]);
+    drop(registry);
+    let registry = open(dir.path()).expect("opens once more");
+    for text in ["two", "one"] {
+        registry.rollback("r").expect("goes back over restarts");
+        assert_eq!(in_force(&registry, "r"), Some(text.into()));
+    }
+    registry.rollback("gone").expect("comes back");
+    assert_eq!(in_force(&registry, "gone"), Some("gone".into()));
 }
 
 #[test]
@@ -226,7 +242,7 @@ fn a_half_written_change_is_never_seen() {
     assert_eq!(registry.current().generation(), 1);
     assert_eq!(in_force(&registry, "r"), Some("one".into()));
     registry.put(answering("r", "two")).expect("taken");
-    assert_eq!(std::fs::read_dir(components).expect("a folder").count(), 1);
+    assert_eq!(std::fs::read_dir(components).expect("a folder").count(), 2);
 }
 
 #[test]
@@ -263,4 +279,234 @@ fn a_runtime_serves_several_registries() {
         registry.put(answering("r", text)).expect("taken");
         assert_eq!(in_force(&registry, "r"), Some(text.into()));
     }
+}
+
+/// What a turn of this session gets of `r`.
+fn says_to(registry: &Registry, session: &str) -> Result<String, Fault> {
+    let turn = Turn { session: Some(session.into()), ..Turn::default() };
+    let lineup = registry.current().lineup(&turn, "model");
+    let router = lineup.of_kind(Kind::Router).first().expect("in force");
+    match router.route(&turn, &RouteRequest::default(), &kit::fleet())?.answer {
+        Decision::Answer(text) => Ok(text),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Waits for what happens on other threads.
+fn until(what: &str, mut happens: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !happens() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "never: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn shadow(seconds: u64) -> Rollout {
+    Rollout { shadow: Some(Duration::from_secs(seconds)), canary: None }
+}
+
+fn canary(share: f64) -> Rollout {
+    Rollout { shadow: None, canary: Share::new(share) }
+}
+
+#[test]
+fn a_shadow_is_compared_and_never_heard() {
+    let registry = registry();
+    registry.put(answering("r", "one")).expect("taken");
+    let staged = registry.push(answering("r", "two"), shadow(600)).expect("taken");
+    assert_eq!((staged.generation, staged.stage), (2, Some(Stage::Shadow)));
+    for session in 0..10 {
+        assert_eq!(says_to(&registry, &session.to_string()), Ok("one".into()));
+    }
+    let compared = || registry.policies()[0].candidate.as_ref().expect("on its way").compared.clone();
+    until("ten comparisons", || compared().compared + compared().dropped == 10);
+    let compared = compared();
+    assert_eq!(compared.differed, compared.compared);
+    let example = compared.examples.last().expect("differences");
+    assert_eq!(example.active, json!({"answer": {"answer": "one"}}));
+    assert_eq!(example.candidate, json!({"answer": {"answer": "two"}}));
+    let promoted = registry.promote("r").expect("promoted");
+    assert_eq!((promoted.generation, promoted.stage), (3, Some(Stage::Active)));
+    assert_eq!(says_to(&registry, "s"), Ok("two".into()));
+    assert!(matches!(registry.promote("r"), Err(Refusal::NoCandidate { .. })));
+    registry.rollback("r").expect("goes back");
+    assert_eq!(says_to(&registry, "s"), Ok("one".into()));
+}
+
+#[test]
+fn a_canary_has_its_share_of_sessions_and_keeps_them() {
+    let registry = registry();
+    registry.put(answering("r", "one")).expect("taken");
+    registry.push(answering("r", "two"), canary(0.3)).expect("taken");
+    let heard: Vec<String> =
+        (0..200).map(|s| says_to(&registry, &s.to_string()).expect("an answer")).collect();
+    let theirs = heard.iter().filter(|text| *text == "two").count();
+    assert!((30..95).contains(&theirs), "{theirs} of 200");
+    registry.put(answering("s", "other")).expect("another change in between");
+    for (session, text) in heard.iter().enumerate() {
+        assert_eq!(says_to(&registry, &session.to_string()).as_ref(), Ok(text));
+    }
+    // One generation, and everyone is where the active version is again.
+    assert_eq!(registry.rollback("r").expect("withdrawn").generation, 4);
+    assert_eq!(registry.generations().last().map(|g| g.change), Some(Change::Withdraw));
+    assert!((0..200).all(|s| says_to(&registry, &s.to_string()) == Ok("one".into())));
+}
+
+#[test]
+fn a_shadow_becomes_a_canary_when_its_time_is_over() {
+    let registry = registry();
+    registry.put(answering("r", "one")).expect("taken");
+    let rollout = Rollout { shadow: Some(Duration::from_millis(100)), canary: Share::new(1.0) };
+    registry.push(answering("r", "two"), rollout).expect("taken");
+    until("the canary", || says_to(&registry, "s") == Ok("two".into()));
+    assert_eq!(registry.policies()[0].candidate.as_ref().map(|c| c.stage), Some(Stage::Canary));
+    assert_eq!(in_force(&registry, "r"), Some("one".into()), "not promoted by itself");
+}
+
+#[test]
+fn a_candidate_needs_something_to_be_compared_with() {
+    let registry = registry();
+    let refused = registry.push(answering("r", "one"), canary(0.5)).expect_err("nothing in force");
+    assert!(matches!(refused, Refusal::NothingToCompareWith { .. }), "{refused}");
+    registry.put(answering("r", "one")).expect("taken");
+    let mut other = upload(&Guest::new(World::OutputFilter));
+    other.manifest.name = "r".into();
+    let refused = registry.push(other, shadow(1)).expect_err("another kind");
+    assert!(matches!(refused, Refusal::NothingToCompareWith { .. }), "{refused}");
+}
+
+#[test]
+fn a_candidate_is_there_again_after_a_restart() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let registry = open(dir.path()).expect("opens");
+    registry.put(answering("r", "one")).expect("taken");
+    registry.push(answering("r", "two"), canary(0.5)).expect("taken");
+    let heard = |registry: &Registry| -> Vec<_> {
+        (0..50).map(|s| says_to(registry, &s.to_string()).expect("an answer")).collect()
+    };
+    let before = heard(&registry);
+    assert!(before.contains(&"one".into()) && before.contains(&"two".into()));
+    drop(registry);
+    let registry = open(dir.path()).expect("opens again");
+    assert_eq!(heard(&registry), before, "each session is where it was");
+    registry.promote("r").expect("promoted");
+    assert_eq!(in_force(&registry, "r"), Some("two".into()));
+}
+
+/// A router that traps when it is asked.
+fn trapping() -> Upload {
+    let mut guest = Guest::new(World::Router);
+    guest.work = "(unreachable)".into();
+    let mut upload = upload(&guest);
+    upload.manifest.name = "r".into();
+    upload.manifest.breaker = BreakerSettings { min_calls: 4, ..BreakerSettings::default() };
+    upload
+}
+
+#[test]
+fn a_version_that_breaks_gives_way_to_the_last_good_one() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let registry = open(dir.path()).expect("opens");
+    registry.put(answering("r", "good")).expect("taken");
+    registry.put(trapping()).expect("taken: it breaks only when it is asked");
+    let mut calls = 0;
+    until("the good one", || {
+        calls += 1;
+        says_to(&registry, "s") == Ok("good".into())
+    });
+    assert!(calls > 4);
+    let last = registry.generations().pop().expect("some");
+    assert_eq!((last.change, last.generation), (Change::Trip, 3));
+    assert!(last.why.is_some_and(|why| why.contains("calls faulted")));
+    assert!(!registry.versions("r").iter().any(|version| version.quarantined), "it is not held any more");
+    drop(registry);
+    let registry = open(dir.path()).expect("opens again");
+    assert_eq!(says_to(&registry, "s"), Ok("good".into()));
+}
+
+#[test]
+fn a_canary_that_breaks_is_withdrawn() {
+    let registry = registry();
+    registry.put(answering("r", "good")).expect("taken");
+    registry.push(trapping(), canary(1.0)).expect("taken");
+    until("the good one", || says_to(&registry, "s") == Ok("good".into()));
+    assert!(registry.policies()[0].candidate.is_none());
+    assert_eq!(registry.generations().last().map(|g| g.change), Some(Change::Trip));
+}
+
+#[test]
+fn without_a_good_version_calls_are_kept_from_it() {
+    let registry = registry();
+    let mut upload = trapping();
+    upload.manifest.on_fault = OnFault::Closed;
+    registry.put(upload).expect("taken");
+    until("the breaker", || says_to(&registry, "s") == Err(Fault::Tripped));
+    let status = &registry.policies()[0];
+    assert_eq!((status.breaker.state, status.breaker.trips), (BreakerState::Open, 1));
+    let calls = status.stats.calls;
+    assert_eq!(says_to(&registry, "s"), Err(Fault::Tripped));
+    assert_eq!(registry.policies()[0].stats.calls, calls, "it is not called");
+    // Better bytes come into force as ever.
+    registry.put(answering("r", "good")).expect("taken");
+    assert_eq!(says_to(&registry, "s"), Ok("good".into()));
+}
+
+#[test]
+fn a_tenant_whose_input_breaks_a_policy_loses_it_alone() {
+    let registry = registry();
+    let mut guest = Guest::new(World::Router);
+    guest.work = "(unreachable)".into();
+    let mut upload = upload(&guest.only_on_marker());
+    upload.manifest.name = "r".into();
+    upload.manifest.breaker =
+        BreakerSettings { min_calls: 4, per_tenant: true, ..BreakerSettings::default() };
+    registry.put(upload).expect("taken");
+    let ask = |tenant: &str, text: &str| {
+        let turn = Turn { tenant: tenant.into(), ..Turn::default() };
+        let lineup = registry.current().lineup(&turn, "model");
+        let request = RouteRequest { last_user_text: text.into(), ..RouteRequest::default() };
+        lineup.of_kind(Kind::Router)[0].route(&turn, &request, &kit::fleet()).map(drop)
+    };
+    for _ in 0..8 {
+        assert_eq!(ask("calm", "fine"), Ok(()));
+    }
+    let marker = jackfield_guests::MARKER;
+    let faults: Vec<_> = (0..6).map(|_| ask("wild", marker).expect_err("a fault")).collect();
+    assert_eq!(faults.iter().filter(|fault| **fault == Fault::Tripped).count(), 2, "{faults:?}");
+    assert_eq!(ask("calm", "fine"), Ok(()));
+    assert_eq!(registry.generations().len(), 2, "nothing was changed for the others");
+}
+
+#[test]
+fn turns_get_the_policies_that_are_for_them() {
+    let registry = registry();
+    for (name, scope) in [("acme", "tenants = ['acme']"), ("rest", ""), ("triage", "tasks = ['triage']")] {
+        let mut upload = answering(name, name);
+        upload.manifest.scope = toml::from_str(scope).expect("a scope");
+        registry.put(upload).expect("taken");
+    }
+    let patch = registry.current();
+    let names = |tenant: &str, task: Option<&str>| -> Vec<String> {
+        let turn = Turn { tenant: tenant.into(), task: task.map(Into::into), ..Turn::default() };
+        let lineup = patch.lineup(&turn, "m");
+        lineup.of_kind(Kind::Router).iter().map(|member| member.version().name.clone()).collect()
+    };
+    assert_eq!(names("acme", None), ["acme", "rest"]);
+    assert_eq!(names("other", None), ["rest"]);
+    assert_eq!(names("other", Some("triage")), ["rest", "triage"]);
+}
+
+#[test]
+fn a_set_comes_into_force_whole_or_not_at_all() {
+    let registry = registry();
+    let mut broken = answering("b", "b");
+    broken.component = broken.component[..100].into();
+    let refused = registry.put_all(vec![answering("a", "a"), broken]).expect_err("one is broken");
+    assert_eq!(refused.0, "b");
+    assert_eq!(registry.current().generation(), 0);
+    let set = vec![answering("a", "a"), answering("b", "b")];
+    let applied = registry.put_all(set.clone()).expect("taken");
+    assert_eq!((applied.generation, applied.changed), (1, true));
+    assert_eq!(in_force(&registry, "b"), Some("b".into()));
+    assert!(!registry.put_all(set).expect("taken").changed);
 }

@@ -64,18 +64,22 @@ fn cuts(text: &str) -> Vec<Vec<&str>> {
 
 /// What reached the client.
 #[derive(Default, PartialEq)]
-struct Played {
+pub(crate) struct Played {
     sent: String,
     stop: Option<String>,
 }
 
 impl Played {
-    fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         json!({ "sent": self.sent, "stop": self.stop })
     }
 }
 
-fn play(policy: &Policy, deltas: &[&str]) -> Result<Played, Fault> {
+/// What the filter makes of a text that comes in these pieces.
+///
+/// # Errors
+/// Any [`Fault`].
+pub(crate) fn play(policy: &Policy, deltas: &[&str]) -> Result<Played, Fault> {
     let mut stream = FilterStream::new(policy, 0);
     let mut played = Played::default();
     for delta in deltas {

@@ -1,26 +1,32 @@
 //! What was acknowledged, on disk: components by their digest, and one record that says which are in force.
 //!
 //! ```text
-//! policies/patch.json              the record: generation, manifests, configurations, digests
+//! policies/patch.json              the record: generation, what changed lately, and for each name its versions
 //! policies/components/<digest>.wasm
 //! ```
 //!
 //! Components are written first, under a temporary name; then the record replaces the one before by a rename. Whatever the
-//! instant at which the process dies, the record that is found is whole, and so is everything it names. Compiled code is not
-//! kept: it is made again at the start, so that nothing on disk is ever run without being checked.
+//! instant at which the process dies, the record that is found is whole, and so is everything it names.
 
 use std::{
-    collections::HashSet,
+    collections::{BTreeMap, HashSet, VecDeque},
     fs::{self, File},
     io::{self, Write},
     path::{Path, PathBuf},
+    sync::{Arc, mpsc::Sender},
 };
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Patch;
-use crate::{Manifest, Upload, policy::digest};
+use super::{
+    Candidate, Deployed, Entry, GenerationInfo, Patch, Rollout, Stage, candidate::Comparison,
+    deployed::Tripped,
+};
+use crate::{Manifest, Policy, PolicyVersion, Refusal, Upload, policy::digest};
+
+/// Generations that are written down.
+const WRITTEN_GENERATIONS: usize = 64;
 
 /// Why the state folder cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -55,24 +61,122 @@ pub(super) struct StateFolder {
     components: PathBuf,
 }
 
-/// What was in force.
+/// What was acknowledged.
 #[derive(Default)]
 pub(super) struct Stored {
     pub(super) generation: u64,
-    pub(super) policies: Vec<Upload>,
+    pub(super) generations: Vec<GenerationInfo>,
+    pub(super) entries: BTreeMap<String, StoredEntry>,
+}
+
+/// What was acknowledged under one name, with its components.
+pub(super) struct StoredEntry {
+    active: Option<Upload>,
+    candidate: Option<(Upload, OnItsWay)>,
+    earlier: Vec<Upload>,
+    quarantined: Vec<PolicyVersion>,
 }
 
 #[derive(Serialize, Deserialize)]
 struct Record {
     generation: u64,
-    policies: Vec<Entry>,
+    generations: Vec<GenerationInfo>,
+    policies: BTreeMap<String, Named>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Entry {
+struct Named {
+    active: Option<Version>,
+    candidate: Option<CandidateRecord>,
+    earlier: Vec<Version>,
+    quarantined: Vec<PolicyVersion>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Version {
     digest: String,
     manifest: Manifest,
     config: Value,
+}
+
+#[derive(Serialize, Deserialize)]
+struct CandidateRecord {
+    #[serde(flatten)]
+    version: Version,
+    #[serde(flatten)]
+    on_its_way: OnItsWay,
+}
+
+/// What is kept of a candidate beside its version. What was compared is not: it begins anew.
+#[derive(Serialize, Deserialize)]
+struct OnItsWay {
+    stage: Stage,
+    rollout: Rollout,
+    since_unix_ms: u64,
+    salt: u64,
+}
+
+impl StoredEntry {
+    /// The same, ready to be called. What is not taken any more is let go with a warning, unless it is the active version.
+    ///
+    /// # Errors
+    /// The active version is refused.
+    pub(super) fn restore(
+        self,
+        name: &str,
+        prepare: impl Fn(Upload) -> Result<Arc<Policy>, Refusal>,
+        news: &Sender<Tripped>,
+    ) -> Result<Entry, Refusal> {
+        let deploy = |upload| prepare(upload).map(|policy| Deployed::new(policy, news.clone()));
+        let spare = |refusal: Refusal| {
+            tracing::warn!(policy = name, %refusal, "a version that was held is not taken any more");
+        };
+        let candidate = |(upload, kept): (Upload, OnItsWay)| {
+            let OnItsWay { stage, rollout, since_unix_ms, salt } = kept;
+            let deployed = deploy(upload).map_err(spare).ok()?;
+            let comparison = Arc::<Comparison>::default();
+            Some(Arc::new(Candidate { deployed, stage, rollout, since_unix_ms, salt, comparison }))
+        };
+        Ok(Entry {
+            active: self.active.map(deploy).transpose()?,
+            candidate: self.candidate.and_then(candidate),
+            earlier: self
+                .earlier
+                .into_iter()
+                .filter_map(|upload| prepare(upload).map_err(spare).ok())
+                .collect(),
+            quarantined: self.quarantined,
+        })
+    }
+}
+
+impl Named {
+    fn of(entry: &Entry) -> Named {
+        Named {
+            active: entry.active.as_ref().map(|active| Version::of(active.policy())),
+            candidate: entry.candidate.as_ref().map(|candidate| CandidateRecord {
+                version: Version::of(candidate.deployed.policy()),
+                on_its_way: OnItsWay {
+                    stage: candidate.stage,
+                    rollout: candidate.rollout,
+                    since_unix_ms: candidate.since_unix_ms,
+                    salt: candidate.salt,
+                },
+            }),
+            earlier: entry.earlier.iter().map(|policy| Version::of(policy)).collect(),
+            quarantined: entry.quarantined.clone(),
+        }
+    }
+}
+
+impl Version {
+    fn of(policy: &Policy) -> Version {
+        Version {
+            digest: policy.version().digest.clone(),
+            manifest: policy.manifest().clone(),
+            config: policy.config().clone(),
+        }
+    }
 }
 
 impl StateFolder {
@@ -104,56 +208,76 @@ impl StateFolder {
             let path = path.clone();
             StateError::Record { path, message }
         })?;
-        let policies = record.policies.into_iter().map(|entry| self.upload(entry));
-        Ok(Stored { generation: record.generation, policies: policies.collect::<Result<_, _>>()? })
+        let mut entries = BTreeMap::new();
+        for (name, named) in record.policies {
+            entries.insert(name, self.entry(named)?);
+        }
+        Ok(Stored { generation: record.generation, generations: record.generations, entries })
     }
 
-    fn upload(&self, entry: Entry) -> Result<Upload, StateError> {
+    fn entry(&self, named: Named) -> Result<StoredEntry, StateError> {
+        let candidate = |kept: CandidateRecord| Ok((self.upload(kept.version)?, kept.on_its_way));
+        Ok(StoredEntry {
+            active: named.active.map(|version| self.upload(version)).transpose()?,
+            candidate: named.candidate.map(candidate).transpose()?,
+            earlier: named
+                .earlier
+                .into_iter()
+                .map(|version| self.upload(version))
+                .collect::<Result<_, _>>()?,
+            quarantined: named.quarantined,
+        })
+    }
+
+    fn upload(&self, version: Version) -> Result<Upload, StateError> {
         let is_digest = |c: u8| c.is_ascii_digit() || (b'a'..=b'f').contains(&c);
-        if !entry.digest.bytes().all(is_digest) {
-            let message = format!("{:?} is not a digest", entry.digest);
+        if !version.digest.bytes().all(is_digest) {
+            let message = format!("{:?} is not a digest", version.digest);
             let path = self.record();
             return Err(StateError::Record { path, message });
         }
-        let path = self.component(&entry.digest);
+        let path = self.component(&version.digest);
         let component = fs::read(&path).map_err(at(&path))?;
-        if digest(&component) != entry.digest {
+        if digest(&component) != version.digest {
             return Err(StateError::Damaged { path });
         }
         Ok(Upload {
-            manifest: entry.manifest,
+            manifest: version.manifest,
             component: component.into(),
-            config: entry.config,
+            config: version.config,
             cases: Vec::new(),
         })
     }
 
-    pub(super) fn write(&self, patch: &Patch) -> Result<(), StateError> {
-        let mut entries = Vec::new();
-        for policy in patch.policies() {
-            let digest = policy.version().digest.clone();
-            let path = self.component(&digest);
+    pub(super) fn write(
+        &self,
+        patch: &Patch,
+        generations: &VecDeque<GenerationInfo>,
+    ) -> Result<(), StateError> {
+        for policy in patch.entries().flat_map(|(_, entry)| entry.versions()) {
+            let path = self.component(&policy.version().digest);
             if !path.exists() {
                 replace(&path, policy.component())?;
             }
-            entries.push(Entry {
-                digest,
-                manifest: policy.manifest().clone(),
-                config: policy.config().clone(),
-            });
         }
-        let record = Record { generation: patch.generation(), policies: entries };
+        let skipped = generations.len().saturating_sub(WRITTEN_GENERATIONS);
+        let record = Record {
+            generation: patch.generation(),
+            generations: generations.iter().skip(skipped).cloned().collect(),
+            policies: patch.entries().map(|(name, entry)| (name.clone(), Named::of(entry))).collect(),
+        };
         let path = self.record();
         let text = serde_json::to_vec_pretty(&record).map_err(|error| at(&path)(io::Error::other(error)))?;
         replace(&path, &text)?;
-        self.sweep(&record);
+        self.sweep(patch);
         Ok(())
     }
 
-    /// Remove what the record does not name. What cannot be removed now is tried again with the next change.
-    fn sweep(&self, record: &Record) {
+    /// Remove what the patch does not name. What cannot be removed now is tried again with the next change.
+    fn sweep(&self, patch: &Patch) {
+        let versions = patch.entries().flat_map(|(_, entry)| entry.versions());
         let named: HashSet<PathBuf> =
-            record.policies.iter().map(|entry| self.component(&entry.digest)).collect();
+            versions.map(|policy| self.component(&policy.version().digest)).collect();
         let Ok(files) = fs::read_dir(&self.components) else {
             return;
         };

@@ -33,6 +33,11 @@ impl Gate {
         *free -= 1;
         Some(Place(self))
     }
+
+    /// Places that nobody has.
+    pub(super) fn free(&self) -> usize {
+        *self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Drop for Place<'_> {

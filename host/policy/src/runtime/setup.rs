@@ -9,7 +9,9 @@ use wasmtime::{
 };
 
 use super::{
-    Phase, Ready, Runtime, Strategy, contract,
+    Phase, Ready, Runtime, Strategy,
+    cache::{Head, Sources},
+    contract,
     deadline::FIRST_LOOK,
     freeze::{self, Readable, Why},
     link, make,
@@ -33,7 +35,10 @@ impl Runtime {
         let setup =
             Setup { runtime: self, upload, name: name.clone(), config: upload.config.to_string().into() };
         self.tick().map_err(refuse("configure"))?;
-        let (pre, strategy, description) = setup.run()?;
+        let (pre, strategy, description) = match setup.kept()? {
+            Some(kept) => kept,
+            None => setup.anew()?,
+        };
         let life = SharedIndices::new(&pre).map_err(types)?;
         let ready = Ready { pre, strategy, config: setup.config, name, life };
         Ok((ready, description))
@@ -88,6 +93,29 @@ impl Setup<'_> {
         }
     }
 
+    /// What was made of the same bytes and configuration before.
+    fn kept(&self) -> Result<Option<Outcome>, Refusal> {
+        let found =
+            self.runtime.code.as_ref().and_then(|code| code.read(&self.runtime.engine, self.sources()));
+        let Some((Head { strategy, description }, component)) = found else { return Ok(None) };
+        Ok(Some((self.link(&component)?, strategy, description)))
+    }
+
+    /// Makes it, and keeps it.
+    fn anew(&self) -> Result<Outcome, Refusal> {
+        let (pre, strategy, description) = self.run()?;
+        if let Some(code) = &self.runtime.code {
+            let head = Head { strategy: strategy.clone(), description: description.clone() };
+            code.write(self.sources(), &head, pre.component());
+        }
+        Ok((pre, strategy, description))
+    }
+
+    fn sources(&self) -> Sources<'_> {
+        let Upload { manifest, component, .. } = self.upload;
+        Sources { component, config: &self.config, kind: manifest.kind }
+    }
+
     fn run_frozen(&self, readable: &Readable<'_>, component: &Component) -> Result<Outcome, Refusal> {
         let pre = self.link(component)?;
         let description = self.describe(&pre)?;
@@ -126,7 +154,13 @@ impl Setup<'_> {
 
     fn store(&self) -> Store<CallState> {
         let deadline_ms = self.runtime.config.setup_deadline_ms;
-        self.runtime.store(self.upload.manifest, &self.name, Phase::Setup, deadline_ms)
+        self.runtime.store(
+            self.upload.manifest,
+            &self.name,
+            Phase::Setup,
+            deadline_ms,
+            &self.runtime.services,
+        )
     }
 
     /// Ask a bare instance what it is, and hold the configuration to what it says.

@@ -1,5 +1,6 @@
 //! The admin API: policies put in, taken out and rolled back, on an address and under a key of its own.
 
+mod rollout;
 mod upload;
 mod view;
 
@@ -7,11 +8,13 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Path, Request, State};
+use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, patch, post, put};
+use axum::routing::{MethodRouter, get, patch, post, put};
 use axum::{Json, body::Body};
 use jackfield_policy::{Applied, Refusal, Registry, Upload};
+use rollout::Wanted;
 use serde_json::{Value, json};
 
 use crate::api;
@@ -19,16 +22,32 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::http::body;
 
+/// What the routes below are to others: a test holds the two together.
+const OPENAPI: &str = include_str!("openapi.json");
+
 /// Everything that is served on the admin address.
 pub(crate) fn router(app: Arc<App>) -> Router {
-    let router = Router::new()
-        .route("/admin/policies", get(list))
-        .route("/admin/policies/{name}", put(replace).get(show).delete(remove))
-        .route("/admin/policies/{name}/config", patch(configure).put(configure))
-        .route("/admin/policies/{name}/rollback", post(rollback))
-        .route("/admin/generations", get(generations))
-        .merge(api::health());
-    api::finish(router, app)
+    let routes = routes().into_iter();
+    let router = routes.fold(Router::new(), |router, (path, methods)| router.route(path, methods));
+    api::finish(router.merge(api::health()), app)
+}
+
+fn routes() -> [(&'static str, MethodRouter<Arc<App>>); 8] {
+    [
+        ("/admin/policies", get(list)),
+        ("/admin/policies/{name}", put(replace).get(show).delete(remove)),
+        ("/admin/policies/{name}/config", patch(configure).put(configure)),
+        ("/admin/policies/{name}/promote", post(promote)),
+        ("/admin/policies/{name}/rollback", post(rollback)),
+        ("/admin/policies/{name}/versions", get(versions)),
+        ("/admin/generations", get(generations)),
+        ("/admin/openapi.json", get(openapi)),
+    ]
+}
+
+async fn openapi(State(app): State<Arc<App>>, headers: HeaderMap) -> Result<Response, ApiError> {
+    app.admin(&headers)?;
+    Ok(([(CONTENT_TYPE, "application/json")], OPENAPI).into_response())
 }
 
 async fn list(State(app): State<Arc<App>>, headers: HeaderMap) -> Result<Json<Value>, ApiError> {
@@ -52,6 +71,19 @@ async fn generations(State(app): State<Arc<App>>, headers: HeaderMap) -> Result<
     Ok(Json(json!({"current": app.registry.current().generation(), "generations": generations})))
 }
 
+async fn versions(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+) -> Result<Json<Value>, ApiError> {
+    app.admin(&headers)?;
+    let versions: Vec<Value> = app.registry.versions(&name).iter().map(view::held).collect();
+    if versions.is_empty() {
+        return Err(unknown(&name));
+    }
+    Ok(Json(json!({"versions": versions})))
+}
+
 /// The bytes of a component alone replace the code of a policy in force; a form brings the rest, too.
 async fn replace(
     State(app): State<Arc<App>>,
@@ -60,11 +92,12 @@ async fn replace(
 ) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
     app.admin(&parts.headers)?;
+    let rollout = Wanted::read(&parts.uri)?.rollout()?;
     let body = body::read(&parts.headers, body, app.upload_limits()).await?;
     let sent = upload::Sent::read(&parts.headers, body).await?;
     change(&app, "put", move |registry| {
         let upload = sent.over(&name, in_force(registry, &name))?;
-        registry.put(upload).map_err(refusal)
+        registry.push(upload, rollout).map_err(refusal)
     })
     .await
 }
@@ -76,10 +109,11 @@ async fn configure(
 ) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
     app.admin(&parts.headers)?;
+    let rollout = Wanted::read(&parts.uri)?.rollout()?;
     let body = body::read(&parts.headers, body, app.body_limits()).await?;
     let config = upload::config(&parts.headers, &body)?;
     change(&app, "config", move |registry| {
-        registry.put_config(&name, config).map_err(|refused| view::config_refusal(&refused))
+        registry.put_config(&name, config, rollout).map_err(|refused| view::config_refusal(&refused))
     })
     .await
 }
@@ -91,6 +125,17 @@ async fn remove(
 ) -> Result<Response, ApiError> {
     app.admin(&headers)?;
     change(&app, "delete", move |registry| registry.delete(&name).map_err(refusal)).await
+}
+
+async fn promote(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
+    app.admin(&headers)?;
+    body::read(&headers, body, app.body_limits()).await?;
+    change(&app, "promote", move |registry| registry.promote(&name).map_err(refusal)).await
 }
 
 async fn rollback(
@@ -150,4 +195,20 @@ fn unknown(name: &str) -> ApiError {
 /// A change that was refused as a whole. What is in force stays in force.
 fn refusal(refusal: Refusal) -> ApiError {
     view::refusal(&refusal)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_path_is_described_and_no_other() {
+        let described: Value = serde_json::from_str(OPENAPI).unwrap();
+        let described: BTreeSet<&str> =
+            described["paths"].as_object().unwrap().keys().map(String::as_str).collect();
+        let served: BTreeSet<&str> = routes().iter().map(|(path, _)| *path).collect();
+        assert_eq!(described, served);
+    }
 }

@@ -1,18 +1,24 @@
 //! What the admin API shows, and how it refuses.
 
 use axum::http::StatusCode;
-use jackfield_policy::{GenerationInfo, PolicyStatus, PolicyVersion, Refusal};
+use jackfield_policy::{
+    BreakerState, BreakerStatus, CandidateStatus, GenerationInfo, PolicyStatus, PolicyVersion, Refusal,
+    Share, Stats, VersionStatus,
+};
 use serde_json::{Value, json};
 
 use crate::error::ApiError;
 
 /// A policy in force.
 pub(super) fn policy(status: &PolicyStatus) -> Value {
-    let faults: serde_json::Map<String, Value> =
-        status.stats.faults.iter().map(|(label, count)| ((*label).to_owned(), json!(count))).collect();
     let mut body = version(&status.version);
+    body["state"] = json!(match status.breaker.state {
+        BreakerState::Closed => "active",
+        BreakerState::Open | BreakerState::HalfOpen => "open",
+    });
     body["kind"] = json!(status.kind);
     body["order"] = json!(status.order);
+    body["match"] = json!(status.scope);
     body["on_fault"] = json!(status.on_fault);
     body["grants"] = json!(status.grants);
     body["limits"] = json!(status.limits);
@@ -21,7 +27,50 @@ pub(super) fn policy(status: &PolicyStatus) -> Value {
     body["config"] = status.config.clone();
     body["component_bytes"] = json!(status.component_bytes);
     body["earlier"] = status.earlier.iter().map(version).collect();
-    body["stats"] = json!({"calls": status.stats.calls, "micros": status.stats.micros, "faults": faults});
+    body["candidate"] = status.candidate.as_ref().map(candidate).unwrap_or_default();
+    body["breaker"] = breaker(&status.breaker);
+    body["stats"] = stats(&status.stats);
+    body
+}
+
+fn candidate(status: &CandidateStatus) -> Value {
+    let mut body = version(&status.version);
+    let compared = &status.compared;
+    body["stage"] = json!(status.stage);
+    body["share"] = json!(status.rollout.canary.map(Share::get));
+    body["since_unix_ms"] = json!(status.since_unix_ms);
+    body["until_unix_ms"] = json!(status.until_unix_ms);
+    body["compared"] = json!(compared.compared);
+    body["differed"] = json!(compared.differed);
+    body["faults"] = json!(compared.faults);
+    body["dropped"] = json!(compared.dropped);
+    body["examples"] = json!(compared.examples);
+    body["breaker"] = breaker(&status.breaker);
+    body["stats"] = stats(&status.stats);
+    body
+}
+
+fn breaker(status: &BreakerStatus) -> Value {
+    let last = status.last.zip(status.last_unix_ms);
+    let last = last.map(|(trip, unix_ms)| json!({"unix_ms": unix_ms, "reason": trip.to_string()}));
+    json!({"state": status.state, "trips": status.trips, "last": last})
+}
+
+fn stats(stats: &Stats) -> Value {
+    let faults: serde_json::Map<String, Value> =
+        stats.faults.iter().map(|(label, count)| ((*label).to_owned(), json!(count))).collect();
+    json!({"calls": stats.calls, "micros": stats.micros, "faults": faults})
+}
+
+/// A version that is held.
+pub(super) fn held(status: &VersionStatus) -> Value {
+    let mut body = version(&status.version);
+    body["state"] = json!(status.state);
+    body["quarantined"] = json!(status.quarantined);
+    body["manifest"] = json!(status.manifest);
+    body["description"] = json!(status.description);
+    body["config"] = status.config.clone();
+    body["component_bytes"] = json!(status.component_bytes);
     body
 }
 
@@ -34,6 +83,7 @@ pub(super) fn generation(info: &GenerationInfo) -> Value {
         "name": info.name,
         "from": info.from.as_ref().map(version),
         "to": info.to.as_ref().map(version),
+        "why": info.why,
     })
 }
 
@@ -50,7 +100,9 @@ fn version(version: &PolicyVersion) -> Value {
 pub(super) fn refusal(refusal: &Refusal) -> ApiError {
     let status = match refusal {
         Refusal::Unknown { .. } => StatusCode::NOT_FOUND,
-        Refusal::NothingToRollBackTo { .. } => StatusCode::CONFLICT,
+        Refusal::NothingToRollBackTo { .. }
+        | Refusal::NoCandidate { .. }
+        | Refusal::NothingToCompareWith { .. } => StatusCode::CONFLICT,
         Refusal::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
         Refusal::State { .. } => StatusCode::INTERNAL_SERVER_ERROR,
         _ => StatusCode::UNPROCESSABLE_ENTITY,
@@ -77,7 +129,10 @@ fn part(refusal: &Refusal) -> Option<&'static str> {
         Refusal::Manifest(_) => Some("manifest"),
         Refusal::Config { .. } | Refusal::Configure { .. } => Some("config"),
         Refusal::Case { .. } => Some("cases"),
-        Refusal::Unknown { .. } | Refusal::NothingToRollBackTo { .. } => Some("name"),
+        Refusal::Unknown { .. }
+        | Refusal::NothingToRollBackTo { .. }
+        | Refusal::NoCandidate { .. }
+        | Refusal::NothingToCompareWith { .. } => Some("name"),
         Refusal::State { .. } => None,
         _ => Some("component"),
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::http::HeaderMap;
+use jackfield_policy::Turn;
 
 use super::Trace;
 use super::ask::{Ask, Caller};
@@ -59,9 +60,9 @@ impl Measured {
         let mut trace = Trace::default();
         let began = Instant::now();
         let opened = super::open(app, &caller, &ask).await?;
-        trace.generation = opened.patch.generation();
-        let filters = super::filters(app, &opened.patch, &caller.tenant);
-        let (_opened, _ask, prepared) = super::prepare(app, caller, ask, opened, &mut trace).await?;
+        trace.generation = opened.lineup.generation();
+        let filters = super::filters(app, &opened.lineup, &opened.turn, &caller.tenant);
+        let (_opened, _ask, prepared) = super::prepare(app, ask, opened, &mut trace).await?;
         let took = began.elapsed();
         drop(filters);
         let prompt_tokens = match prepared {
@@ -75,7 +76,9 @@ impl Measured {
     /// An answer that has not begun, on its way through the filters in force.
     pub fn answer(&self) -> Answering {
         let Measured(app) = self;
-        let filters = super::filters(app, &app.registry.current(), &TENANT.into());
+        let turn = Arc::new(Turn { tenant: TENANT.into(), ..Turn::default() });
+        let lineup = app.registry.current().lineup(&turn, &app.model_id);
+        let filters = super::filters(app, &lineup, &turn, &TENANT.into());
         Answering(Chain::new(&filters, 1))
     }
 }

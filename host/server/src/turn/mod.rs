@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use jackfield_policy::{Dialog, Fault, Kind, OnFault, Patch, Plan, Policy, Window};
+use jackfield_policy::{Dialog, Fault, Kind, Lineup, Member, OnFault, Plan, Turn, Window};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
@@ -28,7 +28,7 @@ use crate::error::ApiError;
 use answer::{Answer, Parts};
 use ask::{Ask, Caller};
 use filter::batch::Review;
-use filter::{Filter, Seat};
+use filter::{Filter, Seat, Witness};
 use job::Needs;
 use prepare::{Prepared, Preparing};
 use session::OpenSession;
@@ -37,7 +37,8 @@ use source::Source;
 /// What a turn holds from its first step to its last.
 struct Opened {
     permit: OwnedSemaphorePermit,
-    patch: Arc<Patch>,
+    turn: Arc<Turn>,
+    lineup: Lineup,
     session: Option<OpenSession>,
     salt: [u8; 32],
 }
@@ -55,11 +56,11 @@ pub(crate) async fn begin(
     let started = Instant::now();
     app.check_model(&ask.common.model)?;
     let opened = open(app, &caller, &ask).await?;
-    trace.generation = opened.patch.generation();
-    let filters = filters(app, &opened.patch, &caller.tenant);
+    trace.generation = opened.lineup.generation();
+    let filters = filters(app, &opened.lineup, &opened.turn, &caller.tenant);
     let stream_id = stream_id(&caller.id);
     let choices = ask.common.n;
-    let (opened, ask, prepared) = prepare(app, caller, ask, opened, trace).await?;
+    let (opened, ask, prepared) = prepare(app, ask, opened, trace).await?;
     for filter in &filters {
         trace.watch(&filter.policy, filter.desk.tally());
     }
@@ -92,19 +93,19 @@ pub(crate) async fn begin(
 
 async fn open(app: &Arc<App>, caller: &Caller, ask: &Ask) -> Result<Opened, ApiError> {
     let permit = app.permit()?;
-    let patch = app.registry.current();
+    let turn = Arc::new(ask.turn(caller, &app.config.locale, app.config.utc_offset_minutes));
+    let lineup = app.registry.current().lineup(&turn, &ask.common.model);
     let session = match &ask.common.session {
         Some(id) => Some(OpenSession::open(&app.sessions, &app.busy, &caller.tenant, id).await?),
         None => None,
     };
     let salt = job::salt(&caller.tenant, &app.engine.model().fingerprint);
-    Ok(Opened { permit, patch, session, salt })
+    Ok(Opened { permit, turn, lineup, session, salt })
 }
 
 /// The one hop off the async threads: policies, rendering and tokenising.
 async fn prepare(
     app: &Arc<App>,
-    caller: Caller,
     ask: Ask,
     mut opened: Opened,
     trace: &mut Trace,
@@ -112,13 +113,12 @@ async fn prepare(
     let app = Arc::clone(app);
     let mut noted = std::mem::take(trace);
     let work = move || {
-        let turn = ask.turn(&caller, &app.config.locale, app.config.utc_offset_minutes);
         let mut stateless = Dialog::default();
         let dialog = opened.session.as_mut().map_or(&mut stateless, |session| &mut session.dialog);
         let preparing = Preparing {
             app: &app,
-            patch: &opened.patch,
-            turn: &turn,
+            lineup: &opened.lineup,
+            turn: &opened.turn,
             ask: &ask,
             salt: opened.salt,
             trace: &mut noted,
@@ -145,36 +145,47 @@ fn submit(
     app.engine.submit(job).map(Source::Engine).map_err(|error| job::submit_error(error, ask))
 }
 
-/// The output filters of a generation, with the desks of this tenant.
-fn filters(app: &Arc<App>, patch: &Patch, tenant: &Arc<str>) -> Vec<Arc<Filter>> {
-    patch.of_kind(Kind::OutputFilter).iter().map(|policy| Arc::new(filter(app, policy, tenant))).collect()
+/// The output filters of a turn, with the desks of its tenant.
+fn filters(app: &Arc<App>, lineup: &Lineup, turn: &Arc<Turn>, tenant: &Arc<str>) -> Vec<Arc<Filter>> {
+    let members = lineup.of_kind(Kind::OutputFilter);
+    members.iter().map(|member| Arc::new(filter(app, member, turn, tenant))).collect()
 }
 
-fn filter(app: &Arc<App>, policy: &Arc<Policy>, tenant: &Arc<str>) -> Filter {
+fn filter(app: &Arc<App>, member: &Arc<Member>, turn: &Arc<Turn>, tenant: &Arc<str>) -> Filter {
+    let policy = member.policy();
     let interest = policy.interest();
+    let desk = app.desks.of(Arc::as_ptr(policy).addr(), tenant, || review(app, member, tenant));
     Filter {
         policy: prepare::name(policy),
         closed: policy.manifest().on_fault == OnFault::Closed,
         sent_tail_bytes: interest.sent_tail_bytes.into(),
         probabilities: interest.token_probabilities,
         watches: Arc::clone(policy.watches()),
-        desk: Seat::at(app.desks.of(Arc::as_ptr(policy).addr(), tenant, || review(app, policy))),
+        desk: Seat::at(desk),
+        witness: member.wants_answers(tenant).then(|| witness(member, turn)),
     }
 }
 
 /// A policy's review, counted.
-fn review(app: &Arc<App>, policy: &Arc<Policy>) -> Review {
-    let (app, policy) = (Arc::downgrade(app), Arc::clone(policy));
+fn review(app: &Arc<App>, member: &Arc<Member>, tenant: &Arc<str>) -> Review {
+    let (app, member, tenant) = (Arc::downgrade(app), Arc::clone(member), Arc::clone(tenant));
     Arc::new(move |windows: &[Window]| {
-        let called = policy.review(windows);
+        let called = member.review(&tenant, windows);
         if let Some(app) = app.upgrade() {
+            let name = &member.version().name;
             match &called {
-                Ok(called) => app.metrics.policy_called(&policy.manifest().name, called.micros),
-                Err(fault) => app.metrics.policy_faulted(&policy.manifest().name, fault_kind(fault)),
+                Ok(called) => app.metrics.policy_called(name, called.micros),
+                Err(fault) => app.metrics.policy_faulted(name, fault_kind(fault)),
             }
         }
         called
     })
+}
+
+/// Tells of whole answers where someone looks on.
+fn witness(member: &Arc<Member>, turn: &Arc<Turn>) -> Witness {
+    let (member, turn) = (Arc::clone(member), Arc::clone(turn));
+    Box::new(move |text, sent, stop| member.saw_answer(&turn, text, sent, stop))
 }
 
 fn stream_id(turn: &str) -> u32 {

@@ -3,8 +3,8 @@
 use jackfield_engine::Engine;
 use jackfield_model::Now;
 use jackfield_policy::{
-    Budget, Called, Decision, Dialog, Fault, Kind, Mode, Next, OnFault, Patch, Plan, Policy, RouteRequest,
-    Stamp, Target, Turn, apply_edits,
+    Budget, Called, Decision, Dialog, Fault, Kind, Lineup, Member, Mode, Next, OnFault, Plan, Policy,
+    RouteRequest, Stamp, Target, Turn, apply_edits,
 };
 
 use super::ask::{Ask, Input, for_policy, from_policy};
@@ -30,7 +30,7 @@ pub(crate) enum Prepared {
 /// The blocking part of one turn.
 pub(crate) struct Preparing<'a> {
     pub(crate) app: &'a App,
-    pub(crate) patch: &'a Patch,
+    pub(crate) lineup: &'a Lineup,
     pub(crate) turn: &'a Turn,
     pub(crate) ask: &'a Ask,
     pub(crate) salt: [u8; 32],
@@ -86,21 +86,21 @@ impl Preparing<'_> {
         messages: &mut Vec<Message>,
         dialog: &mut Dialog,
     ) -> Result<Option<String>, ApiError> {
-        let patch = self.patch;
-        for policy in patch.of_kind(Kind::SlotExtractor) {
+        let lineup = self.lineup;
+        for member in lineup.of_kind(Kind::SlotExtractor) {
             if messages.last().is_none_or(|last| last.role != Role::User) {
                 return Ok(None);
             }
             let from = messages.len().saturating_sub(RECENT_MESSAGES);
             let recent: Vec<_> = messages[from..].iter().map(for_policy).collect();
-            let called = policy.extract(self.turn, &recent, dialog);
-            let Some(transition) = self.settle(policy, called, did::transition)? else {
+            let called = member.extract(self.turn, &recent, dialog);
+            let Some(transition) = self.settle(member, called, did::transition)? else {
                 continue;
             };
             let stamp = Stamp {
                 turn: dialog.turns.saturating_add(1),
-                policy: &name(policy),
-                schema: policy.description().dialog_schema,
+                policy: &name(member.policy()),
+                schema: member.policy().description().dialog_schema,
             };
             *dialog = transition.apply(dialog, stamp);
             match transition.next {
@@ -119,16 +119,16 @@ impl Preparing<'_> {
         prompt: &[u32],
         dialog: &Dialog,
     ) -> Result<Option<Decision>, ApiError> {
-        let patch = self.patch;
-        let routers = patch.of_kind(Kind::Router);
+        let lineup = self.lineup;
+        let routers = lineup.of_kind(Kind::Router);
         if routers.is_empty() {
             return Ok(None);
         }
         let request = self.route_request(messages, prompt, dialog);
         let fleet = [self.target(prompt)];
-        for policy in routers {
-            let called = policy.route(self.turn, &request, &fleet).and_then(without_grammar);
-            if let Some(decision) = self.settle(policy, called, did::decision)? {
+        for member in routers {
+            let called = member.route(self.turn, &request, &fleet).and_then(without_grammar);
+            if let Some(decision) = self.settle(member, called, did::decision)? {
                 return Ok(Some(decision));
             }
         }
@@ -173,9 +173,9 @@ impl Preparing<'_> {
         mut prompt: Vec<u32>,
         keep: f32,
     ) -> Result<Vec<u32>, ApiError> {
-        let patch = self.patch;
+        let lineup = self.lineup;
         let before = prompt.len();
-        for policy in patch.of_kind(Kind::Compressor) {
+        for member in lineup.of_kind(Kind::Compressor) {
             let cached = self.engine().cached_prefix(&prompt, &self.salt);
             let parts = parts(self.engine(), &messages, prompt.len(), cached);
             let budget = Budget {
@@ -183,8 +183,8 @@ impl Preparing<'_> {
                 prompt_tokens: prompt.len() as u32,
                 us_per_token: self.app.us_per_token(),
             };
-            let called = policy.compress(self.turn, &parts, &budget);
-            let Some(edits) = self.settle(policy, called, |edits| did::edits(edits))? else { continue };
+            let called = member.compress(self.turn, &parts, &budget);
+            let Some(edits) = self.settle(member, called, |edits| did::edits(edits))? else { continue };
             if edits.is_empty() {
                 continue;
             }
@@ -192,10 +192,11 @@ impl Preparing<'_> {
             let compressed = self.prompt(&shorter)?;
             let note = format!("{} -> {} tokens", prompt.len(), compressed.len());
             if compressed.len() < prompt.len() {
-                self.trace.note(&name(policy), Kind::Compressor.world(), note, 0);
+                self.trace.note(&name(member.policy()), Kind::Compressor.world(), note, 0);
                 (messages, prompt) = (shorter, compressed);
             } else {
-                self.trace.note(&name(policy), Kind::Compressor.world(), format!("{note}: original kept"), 0);
+                let note = format!("{note}: original kept");
+                self.trace.note(&name(member.policy()), Kind::Compressor.world(), note, 0);
             }
         }
         Ok(prompt)
@@ -204,10 +205,11 @@ impl Preparing<'_> {
     /// Books a call: its time, what it did, its fault. A fault of a policy that is open is as if it had not been there.
     fn settle<T>(
         &mut self,
-        policy: &Policy,
+        member: &Member,
         called: Result<Called<T>, Fault>,
         did: impl FnOnce(&T) -> String,
     ) -> Result<Option<T>, ApiError> {
+        let policy = member.policy();
         let (name, kind) = (name(policy), policy.manifest().kind.world());
         match called {
             Ok(called) => {

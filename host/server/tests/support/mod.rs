@@ -57,7 +57,7 @@ impl Server {
         let runtime = Runtime::new(RuntimeConfig::default(), Arc::new(NoServices)).expect("a policy runtime");
         let host = Host {
             engine: Engine::start(model, &cpu, &engine).expect("the engine starts"),
-            registry: Arc::new(Registry::open(runtime, None).expect("an empty registry")),
+            registry: Registry::open(runtime, None).expect("an empty registry"),
             sessions: Arc::new(MemoryStore::new(MemoryLimits::default())),
             config,
         };

@@ -35,7 +35,12 @@ pub(crate) struct Filter {
     pub(crate) watches: Arc<Watches>,
     /// Where windows are reviewed.
     pub(crate) desk: Seat,
+    /// Who is told of whole answers, if anyone is.
+    pub(crate) witness: Option<Witness>,
 }
+
+/// Is told of an answer that went through: what came in, what went out, and why it was ended if it was.
+pub(crate) type Witness = Box<dyn Fn(String, &str, Option<&str>) + Send + Sync>;
 
 /// What may be sent now.
 #[derive(Debug, Default)]

@@ -28,12 +28,24 @@ pub(super) struct Stage {
     /// Decides what goes. Its pending text is that of `held`.
     stream: FilterStream,
     held: Segments,
+    /// The answer so far, while someone wants to be told of it.
+    seen: Option<Seen>,
 }
+
+#[derive(Default)]
+struct Seen {
+    text: String,
+    sent: String,
+}
+
+/// Nobody is told of an answer longer than this.
+const MOST_SEEN_BYTES: usize = 256 << 10;
 
 impl Stage {
     pub(super) fn new(filter: Arc<Filter>, stream_id: u32) -> Self {
         let stream = FilterStream::watching(Arc::clone(&filter.watches), filter.sent_tail_bytes, stream_id);
-        Stage { filter, stream, held: Segments::default() }
+        let seen = filter.witness.is_some().then(Seen::default);
+        Stage { filter, stream, held: Segments::default(), seen }
     }
 
     pub(super) async fn push(
@@ -42,7 +54,8 @@ impl Stage {
         is_final: bool,
         ledger: &Ledger,
     ) -> Result<StagePassed, FilterFault> {
-        self.stream.feed(&text.text());
+        let given = text.text();
+        self.stream.feed(&given);
         self.held.append(text);
         if is_final {
             self.stream.finish();
@@ -51,10 +64,27 @@ impl Stage {
             Some(window) => self.review(window, ledger).await?,
             None => self.stream.pass(),
         };
+        self.witness(&given, &sent, is_final);
         let replaced =
             sent.replaced.into_iter().map(|replacement| (replacement.at.range(), replacement.text));
         let text = self.held.take(sent.original_bytes).rewrite(replaced);
         Ok(StagePassed { text, stop: sent.stop })
+    }
+
+    /// Keeps what someone wants to be told of, and tells it at the end.
+    fn witness(&mut self, given: &str, sent: &Sent, is_final: bool) {
+        let Some(mut seen) = self.seen.take() else { return };
+        seen.text.push_str(given);
+        seen.sent.push_str(&sent.text);
+        if seen.text.len() > MOST_SEEN_BYTES {
+            return;
+        }
+        match &self.filter.witness {
+            Some(tell) if is_final || sent.stop.is_some() => {
+                tell(seen.text, &seen.sent, sent.stop.as_deref())
+            }
+            _ => self.seen = Some(seen),
+        }
     }
 
     async fn review(&mut self, mut window: Window, ledger: &Ledger) -> Result<Sent, FilterFault> {

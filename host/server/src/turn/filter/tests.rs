@@ -25,6 +25,7 @@ fn filter(watches: Arc<Watches>, closed: bool, review: Review) -> Arc<Filter> {
         probabilities: false,
         watches,
         desk: Seat::at(Desk::open(review)),
+        witness: None,
     })
 }
 
