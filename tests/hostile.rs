@@ -73,10 +73,11 @@ fn broken(world: World) -> Vec<(&'static str, Guest)> {
     guests
 }
 
-/// Uploads a guest that may use half a second, with what happens when it fails.
+/// Uploads a guest that may use half a second and fail as often as it will, with what happens when it does.
 fn put_broken(admin: &Client, guest: &Guest, on_fault: &str) {
     let manifest = format!(
-        "name = \"guest\"\nkind = \"{}\"\non-fault = \"{on_fault}\"\n[limits]\ndeadline-ms = 500\n",
+        "name = \"guest\"\nkind = \"{}\"\non-fault = \"{on_fault}\"\n[limits]\ndeadline-ms = 500\n\
+         [breaker]\nmax-fault-percent = 100\nmax-slow-percent = 100\n",
         guest.world.name()
     );
     accepted(put(admin, "guest", &manifest, &guest.build()));

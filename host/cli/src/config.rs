@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use jackfield_engine::{Activations, ConfigError as EngineConfigError, EngineConfig, KvType, StartError};
+use jackfield_policy::RecordSettings;
 use jackfield_server::{ApiKey, ServerConfig};
 use serde::Deserialize;
 
@@ -28,6 +29,21 @@ struct File {
     keys: Vec<Key>,
     engine: EngineTable,
     server: ServerTable,
+    record: Option<RecordTable>,
+}
+
+/// Which calls of policies are written down, to be made again by other versions.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RecordTable {
+    tenants: Vec<String>,
+    #[serde(default = "usual_record_mib")]
+    max_mib: u64,
+    mask: Option<String>,
+}
+
+fn usual_record_mib() -> u64 {
+    256
 }
 
 /// An API key and the tenant that it stands for.
@@ -100,6 +116,7 @@ pub(crate) struct Settings {
     pub(crate) cores: Option<Vec<usize>>,
     pub(crate) engine: EngineConfig,
     pub(crate) server: ServerConfig,
+    pub(crate) record: Option<RecordSettings>,
 }
 
 /// A configuration that cannot be used; the text says what to change.
@@ -126,6 +143,12 @@ pub(crate) enum ConfigError {
     StepTooSmall { step: usize, running: usize },
     #[error("engine.max_context is {0}; give at least 2: a prompt and an answer have a token each")]
     ContextTooSmall(usize),
+    #[error("record.max_mib is 0; give at least 1, or leave [record] out")]
+    NoRecord,
+    #[error(
+        "record.tenants is empty; name those whose calls are to be written down, or \"*\" for everyone's"
+    )]
+    NoRecordTenants,
     #[error(transparent)]
     Server(#[from] jackfield_server::ConfigError),
     #[error(transparent)]
@@ -161,6 +184,7 @@ impl Settings {
                 admin_key: args.admin_key.clone().or(file.admin_key).filter(|key| !key.is_empty()),
                 ..server
             },
+            record: file.record.map(RecordTable::checked).transpose()?,
         })
     }
 
@@ -220,6 +244,18 @@ pub(crate) fn engine_refusal(error: StartError) -> String {
         ),
         StartError::Kv(cause) => format!("cannot make the KV cache: {cause}; give a smaller engine.kv_mib"),
         other => other.to_string(),
+    }
+}
+
+impl RecordTable {
+    fn checked(self) -> Result<RecordSettings, ConfigError> {
+        match self {
+            RecordTable { max_mib: 0, .. } => Err(ConfigError::NoRecord),
+            RecordTable { tenants, .. } if tenants.is_empty() => Err(ConfigError::NoRecordTenants),
+            RecordTable { tenants, max_mib, mask } => {
+                Ok(RecordSettings { tenants, max_bytes: max_mib.saturating_mul(MIB as u64), mask })
+            }
+        }
     }
 }
 

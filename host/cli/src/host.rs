@@ -9,7 +9,7 @@ use jackfield_dialog::{MemoryLimits, MemoryStore};
 use jackfield_engine::Engine;
 use jackfield_kernels::Cpu;
 use jackfield_model::{Model, Tokenizer};
-use jackfield_policy::{HostServices, LogLevel, Registry, Runtime, RuntimeConfig};
+use jackfield_policy::{HostServices, LogLevel, Registry, RegistryOptions, Runtime, RuntimeConfig};
 use jackfield_server::Host;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -28,7 +28,11 @@ pub(crate) fn assemble(settings: &Settings, dirs: &Dirs, keep_state: bool) -> Re
     let code_dir = state.map(|dir| dir.join("compiled"));
     let runtime = Runtime::new(RuntimeConfig { code_dir, ..RuntimeConfig::default() }, services)
         .map_err(Failure::failed)?;
-    let registry = Registry::open(runtime, state.map(Path::to_owned)).map_err(Failure::failed)?;
+    let options = RegistryOptions {
+        state_dir: state.map(Path::to_owned),
+        record: settings.record.clone().filter(|_| keep_state),
+    };
+    let registry = Registry::open_with(runtime, options).map_err(Failure::failed)?;
     Ok(Host {
         engine,
         registry,

@@ -21,6 +21,7 @@ mod policy;
 mod record;
 mod refusal;
 mod registry;
+mod replay;
 mod runtime;
 mod schema;
 mod scope;
@@ -35,13 +36,14 @@ pub use fault::Fault;
 pub use host::{HostServices, LogLevel, NoServices, Scored};
 pub use manifest::{Grant, Kind, Limits, MAX_MEMORY_BYTES, Manifest, ManifestError, OnFault};
 pub use policy::{Called, Policy, PolicyVersion, Stats, Upload};
-pub use record::{Answered, Record, Recorder};
+pub use record::{Answered, LogError, Record, RecordSettings, read_log};
 pub use refusal::Refusal;
 pub use registry::{
     Applied, BreakerStatus, CandidateStatus, Change, Compared, Example, GenerationInfo, Lineup, Member,
     Patch, PolicyStatus, Registry, RegistryError, RegistryOptions, Rollout, Share, Stage, StateError,
     VersionStatus,
 };
+pub use replay::{Changed, Group, Replay, Replayed};
 pub use runtime::{Allocation, Runtime, RuntimeConfig, RuntimeError, Strategy};
 pub use scope::Scope;
 pub use types::*;

@@ -1,7 +1,13 @@
 //! What is written down of a call, so that it can be made again exactly: its arguments, what it came to, and what its
 //! imports answered.
 
+mod log;
+mod mask;
+
 use std::sync::{Arc, Mutex, PoisonError};
+
+pub(crate) use log::Recorder;
+pub use log::{LogError, RecordSettings, read_log};
 
 use serde::{Deserialize, Serialize};
 
@@ -60,15 +66,6 @@ pub enum Answered {
         /// The answer, or the sentence given instead.
         vector: Result<Vec<f32>, String>,
     },
-}
-
-/// Takes records. Called on the thread of the turn: it must be quick, and drop what it has no room for.
-pub trait Recorder: Send + Sync {
-    /// Whether turns of this tenant are written down.
-    fn wants(&self, tenant: &str) -> bool;
-
-    /// Write one down.
-    fn record(&self, record: Record);
 }
 
 /// Serves imports by other services and notes what they answered. Log lines and counters are not notes: nothing a policy

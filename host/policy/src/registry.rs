@@ -23,9 +23,9 @@ mod store;
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
         mpsc::{Sender, channel},
     },
     time::{Instant, SystemTime, UNIX_EPOCH},
@@ -48,7 +48,7 @@ use serde_json::Value;
 pub use store::StateError;
 use store::{StateFolder, Stored};
 
-use crate::{Policy, PolicyVersion, Refusal, Runtime, Upload, record::Recorder};
+use crate::{Policy, PolicyVersion, RecordSettings, Refusal, Runtime, Upload, record::Recorder};
 
 /// Generations that are remembered.
 const KEPT_GENERATIONS: usize = 256;
@@ -58,8 +58,8 @@ const KEPT_GENERATIONS: usize = 256;
 pub struct RegistryOptions {
     /// Where what is acknowledged is kept; nowhere when not given.
     pub state_dir: Option<PathBuf>,
-    /// Who writes calls down.
-    pub recorder: Option<Arc<dyn Recorder>>,
+    /// Which calls are written down, in the state folder; none when not given.
+    pub record: Option<RecordSettings>,
 }
 
 /// The policies in force, and how they change.
@@ -87,7 +87,7 @@ impl Registry {
     /// # Errors
     /// When the folder cannot be used, or a policy in it is refused.
     pub fn open(runtime: Arc<Runtime>, state_dir: Option<PathBuf>) -> Result<Arc<Registry>, RegistryError> {
-        Registry::open_with(runtime, RegistryOptions { state_dir, recorder: None })
+        Registry::open_with(runtime, RegistryOptions { state_dir, record: None })
     }
 
     /// The same with everything that can be chosen.
@@ -98,7 +98,8 @@ impl Registry {
         runtime: Arc<Runtime>,
         options: RegistryOptions,
     ) -> Result<Arc<Registry>, RegistryError> {
-        let state = options.state_dir.map(StateFolder::open).transpose()?;
+        let state_dir = options.state_dir;
+        let state = state_dir.clone().map(StateFolder::open).transpose()?;
         let stored = match &state {
             Some(folder) => folder.read()?,
             None => Stored::default(),
@@ -114,15 +115,25 @@ impl Registry {
             })?;
             entries.insert(name, Arc::new(restored));
         }
-        let observers = Observers { shadows: shadow::start(runtime.clone()), recorder: options.recorder };
-        let registry = Arc::new(Registry {
-            runtime,
-            current: ArcSwap::from_pointee(Patch::new(generation, entries, observers)),
-            queues: Queues::default(),
-            book: Mutex::new(stored.generations.into()),
-            state,
-            news,
+        let mut failed = None;
+        let registry = Arc::new_cyclic(|registry| {
+            let recorder = options.record.and_then(|settings| {
+                let started = recorder(state_dir.as_deref(), settings, registry.clone());
+                started.map_err(|error| failed = Some(error)).ok()
+            });
+            let observers = Observers { shadows: shadow::start(runtime.clone()), recorder };
+            Registry {
+                runtime,
+                current: ArcSwap::from_pointee(Patch::new(generation, entries, observers)),
+                queues: Queues::default(),
+                book: Mutex::new(stored.generations.into()),
+                state,
+                news,
+            }
         });
+        if let Some(error) = failed {
+            return Err(error);
+        }
         note(
             &mut registry.book(),
             GenerationInfo {
@@ -142,6 +153,11 @@ impl Registry {
     /// What is in force. Take it once for a turn.
     pub fn current(&self) -> Arc<Patch> {
         self.current.load_full()
+    }
+
+    /// Calls that were to be written down and were not, since there were too many.
+    pub fn records_dropped(&self) -> u64 {
+        self.current().observers.recorder.as_ref().map_or(0, |recorder| recorder.dropped())
     }
 
     /// Whether policies' deadlines are being kept.
@@ -449,6 +465,16 @@ impl Registry {
     fn book(&self) -> MutexGuard<'_, VecDeque<GenerationInfo>> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn recorder(
+    state_dir: Option<&Path>,
+    settings: RecordSettings,
+    registry: Weak<Registry>,
+) -> Result<Arc<Recorder>, RegistryError> {
+    let no_state = || std::io::Error::other("calls are recorded in the state folder, and there is none");
+    let dir = state_dir.map(|dir| dir.join("replay")).ok_or_else(no_state).map_err(RegistryError::Record)?;
+    Recorder::start(&dir, settings, registry).map(Arc::new).map_err(RegistryError::Record)
 }
 
 fn note(book: &mut VecDeque<GenerationInfo>, info: GenerationInfo) {

@@ -243,6 +243,11 @@ fn reader(
                 ("preemptions", "Sequences that lost their blocks", s.preemptions),
                 ("evicted_blocks", "Cached blocks given to something else", s.evicted_blocks),
                 ("interposed_steps", "Steps of short prompts in the middle of another", s.interposed_steps),
+                (
+                    "policy_records_dropped",
+                    "Calls of policies that were to be recorded and were not, for want of time",
+                    registry.records_dropped(),
+                ),
             ],
         }
     }

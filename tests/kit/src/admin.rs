@@ -29,6 +29,12 @@ pub fn put_guest(admin: &Client, name: &str, guest: &Guest) -> Value {
 
 /// Uploads these parts of a policy.
 pub fn put_parts(admin: &Client, name: &str, parts: &[(&str, &[u8])]) -> Reply {
+    let (kind, body) = form(parts);
+    admin.send("PUT", &format!("/admin/policies/{name}"), &kind, body)
+}
+
+/// The parts of an upload as a content type and a body.
+pub fn form(parts: &[(&str, &[u8])]) -> (String, Vec<u8>) {
     const BOUNDARY: &str = "----a-boundary-that-is-in-no-component";
     let mut body = Vec::new();
     for (part, content) in parts {
@@ -38,8 +44,7 @@ pub fn put_parts(admin: &Client, name: &str, parts: &[(&str, &[u8])]) -> Reply {
         body.extend(b"\r\n");
     }
     body.extend(format!("--{BOUNDARY}--\r\n").as_bytes());
-    let kind = format!("multipart/form-data; boundary={BOUNDARY}");
-    admin.send("PUT", &format!("/admin/policies/{name}"), &kind, body)
+    (format!("multipart/form-data; boundary={BOUNDARY}"), body)
 }
 
 /// Gives a policy another configuration; panics when it is refused.

@@ -79,7 +79,15 @@ impl Client {
 
     /// Any method and body.
     pub fn send(&self, method: &str, path: &str, content_type: &str, body: Vec<u8>) -> Reply {
-        let response = self.run(method, path, content_type, body);
+        self.answer(self.run(method, path, content_type, body)).expect("the body can be read")
+    }
+
+    /// The same of a host that may be gone: none when there is no whole answer.
+    pub fn try_send(&self, method: &str, path: &str, content_type: &str, body: Vec<u8>) -> Option<Reply> {
+        self.answer(self.try_run(method, path, content_type, body).ok()?).ok()
+    }
+
+    fn answer(&self, response: ureq::http::Response<ureq::Body>) -> std::io::Result<Reply> {
         let headers = response
             .headers()
             .iter()
@@ -87,8 +95,8 @@ impl Client {
             .collect();
         let status = response.status().as_u16();
         let mut body = Vec::new();
-        response.into_body().into_reader().read_to_end(&mut body).expect("the body can be read");
-        Reply { status, headers, body }
+        response.into_body().into_reader().read_to_end(&mut body)?;
+        Ok(Reply { status, headers, body })
     }
 
     /// POST of JSON, answered by events.
@@ -105,6 +113,17 @@ impl Client {
         content_type: &str,
         body: Vec<u8>,
     ) -> ureq::http::Response<ureq::Body> {
+        let answered = self.try_run(method, path, content_type, body);
+        answered.unwrap_or_else(|error| panic!("{method} {path}: {error}"))
+    }
+
+    fn try_run(
+        &self,
+        method: &str,
+        path: &str,
+        content_type: &str,
+        body: Vec<u8>,
+    ) -> Result<ureq::http::Response<ureq::Body>, ureq::Error> {
         let mut request = ureq::http::Request::builder().method(method).uri(self.url(path));
         if !content_type.is_empty() {
             request = request.header("content-type", content_type);
@@ -116,7 +135,7 @@ impl Client {
             request = request.header(name, value);
         }
         let request = request.body(body).expect("a request");
-        self.agent.run(request).unwrap_or_else(|error| panic!("{method} {path}: {error}"))
+        self.agent.run(request)
     }
 
     /// Writes bytes as they are to a connection of their own and gives it back.

@@ -65,7 +65,7 @@ fn cuts(text: &str) -> Vec<Vec<&str>> {
 /// What reached the client.
 #[derive(Default, PartialEq)]
 pub(crate) struct Played {
-    sent: String,
+    pub(crate) sent: String,
     stop: Option<String>,
 }
 

@@ -22,7 +22,7 @@ use crate::{
 pub(super) struct Observers {
     /// Where calls are handed in that a candidate is to make as well.
     pub(super) shadows: Option<SyncSender<ShadowCall>>,
-    pub(super) recorder: Option<Arc<dyn Recorder>>,
+    pub(super) recorder: Option<Arc<Recorder>>,
 }
 
 impl std::fmt::Debug for Observers {

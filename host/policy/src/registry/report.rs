@@ -178,6 +178,9 @@ pub enum RegistryError {
     /// The state folder cannot be read or made.
     #[error(transparent)]
     State(#[from] StateError),
+    /// Calls cannot be recorded.
+    #[error("calls cannot be recorded: {0}")]
+    Record(#[source] std::io::Error),
     /// The system gives no thread.
     #[error("no thread to look after policies: {0}")]
     Keeper(#[source] std::io::Error),
