@@ -75,6 +75,11 @@ fn a_shadow_is_told_apart_and_no_client_hears_it() {
         let candidate = &shown(host)["candidate"];
         candidate["compared"].as_u64() == Some(10) && candidate["differed"].as_u64() == Some(10)
     });
+    for (stage, name) in [("active", "calls_total"), ("shadow", "calls_total"), ("shadow", "seconds_count")] {
+        let labels = format!("stage=\"{stage}\"");
+        let value = host.metric(&format!("jackfield_policy_version_{name}"), &labels);
+        assert!(value >= 10.0, "{stage} {name}: {value}");
+    }
     let example = shown(&host)["candidate"]["examples"][0].clone();
     assert_eq!(
         (&example["active"]["answer"]["answer"], &example["candidate"]["answer"]["answer"]),

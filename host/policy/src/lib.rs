@@ -25,6 +25,7 @@ mod replay;
 mod runtime;
 mod schema;
 mod scope;
+mod stats;
 pub mod stream;
 pub mod types;
 pub mod watch;
@@ -35,7 +36,7 @@ pub use cases::Case;
 pub use fault::Fault;
 pub use host::{HostServices, LogLevel, NoServices, Scored};
 pub use manifest::{Grant, Kind, Limits, MAX_MEMORY_BYTES, Manifest, ManifestError, OnFault};
-pub use policy::{Called, Policy, PolicyVersion, Stats, Upload};
+pub use policy::{Called, Policy, PolicyVersion, Upload};
 pub use record::{Answered, LogError, Record, RecordSettings, read_log};
 pub use refusal::Refusal;
 pub use registry::{
@@ -46,4 +47,5 @@ pub use registry::{
 pub use replay::{Changed, Group, Replay, Replayed};
 pub use runtime::{Allocation, Runtime, RuntimeConfig, RuntimeError, Strategy};
 pub use scope::Scope;
+pub use stats::{BUCKET_MICROS, Stats};
 pub use types::*;

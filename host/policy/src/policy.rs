@@ -1,13 +1,11 @@
 //! A policy that is ready to be called.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, atomic::Ordering::Relaxed},
     time::Instant,
 };
 
+use cpu_time::ThreadTime;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wasmtime::{Store, component::Instance};
@@ -20,8 +18,9 @@ use crate::{
     },
     cases, check, convert,
     runtime::{CallState, Ready, UploadParts, micros_since},
+    stats::{Counters, Stats},
     types::{
-        Budget, Decision, Description, Dialog, Edit, Interest, Message, Part, RouteRequest, Target,
+        Budget, Decision, Description, Dialog, Edit, Interest, Message, Next, Part, RouteRequest, Target,
         Transition, Turn, Verdict, Window,
     },
     watch::Watches,
@@ -66,24 +65,6 @@ pub struct Called<T> {
     pub answer: T,
     /// From the call to the checked answer, in microseconds.
     pub micros: u32,
-}
-
-/// Counts of a policy's calls since it came into force.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Stats {
-    /// Calls made.
-    pub calls: u64,
-    /// Time of all calls, in microseconds.
-    pub micros: u64,
-    /// Faults, by label; labels without any are left out.
-    pub faults: Vec<(&'static str, u64)>,
-}
-
-#[derive(Default)]
-struct Counters {
-    calls: AtomicU64,
-    micros: AtomicU64,
-    faults: [AtomicU64; Fault::LABELS.len()],
 }
 
 /// A policy that is ready to be called. Calls are synchronous and may take up to the deadline: make them off the threads
@@ -221,15 +202,12 @@ impl Policy {
 
     /// Counts since it came into force.
     pub fn stats(&self) -> Stats {
-        let faults = Fault::LABELS.iter().zip(&self.counters.faults);
-        Stats {
-            calls: self.counters.calls.load(Ordering::Relaxed),
-            micros: self.counters.micros.load(Ordering::Relaxed),
-            faults: faults
-                .map(|(label, count)| (*label, count.load(Ordering::Relaxed)))
-                .filter(|(_, count)| *count > 0)
-                .collect(),
-        }
+        self.counters.read()
+    }
+
+    /// Books prompt tokens that the edits of a compressor saved.
+    pub fn saved(&self, tokens: usize) {
+        self.counters.saved_tokens.fetch_add(tokens as u64, Relaxed);
     }
 
     /// Run recorded cases, each twice.
@@ -268,6 +246,7 @@ impl Policy {
             })?;
             let transition = convert::from_transition(answer);
             check::transition(&transition, &utterance.text).map_err(Fault::invalid)?;
+            self.counters.answered.fetch_add(matches!(transition.next, Next::Answer(_)).into(), Relaxed);
             Ok(transition)
         })
     }
@@ -296,6 +275,7 @@ impl Policy {
             })?;
             let decision = convert::from_decision(answer);
             check::decision(&decision, fleet).map_err(Fault::invalid)?;
+            self.counters.answered.fetch_add((!matches!(decision, Decision::Run(_))).into(), Relaxed);
             Ok(decision)
         })
     }
@@ -319,6 +299,7 @@ impl Policy {
             })?;
             let mut edits: Vec<Edit> = answer.into_iter().map(convert::from_edit).collect();
             check::edits(&mut edits, parts).map_err(Fault::invalid)?;
+            self.counters.edits.fetch_add(edits.len() as u64, Relaxed);
             Ok(edits)
         })
     }
@@ -342,6 +323,11 @@ impl Policy {
             let verdicts: Vec<Verdict> = answer.into_iter().map(convert::from_verdict).collect();
             let max_hold = self.core.manifest.limits.hold_bytes;
             check::verdicts(&verdicts, windows, max_hold).map_err(Fault::invalid)?;
+            let (edits, held) = verdicts.iter().fold((0, 0), |(edits, held), verdict| {
+                (edits + verdict.replace.len() as u64, held + u64::from(verdict.hold_bytes))
+            });
+            self.counters.edits.fetch_add(edits, Relaxed);
+            self.counters.held_bytes.fetch_add(held, Relaxed);
             Ok(verdicts)
         })
     }
@@ -355,15 +341,12 @@ impl Policy {
 
     /// Time and count a call.
     fn called<T>(&self, call: impl FnOnce() -> Result<T, Fault>) -> Result<Called<T>, Fault> {
-        let start = Instant::now();
+        let (start, processor) = (Instant::now(), ThreadTime::now());
         let answer = call();
         let micros = micros_since(start);
-        self.counters.calls.fetch_add(1, Ordering::Relaxed);
-        self.counters.micros.fetch_add(micros.into(), Ordering::Relaxed);
-        if let Err(fault) = &answer {
-            self.counters.faults[fault.index()].fetch_add(1, Ordering::Relaxed);
-        }
-        answer.map(|answer| Called { answer, micros })
+        let called = answer.map(|answer| Called { answer, micros });
+        self.counters.count(micros, processor.elapsed(), &called);
+        called
     }
 
     fn wrong_kind<T>(&self) -> Result<T, Fault> {

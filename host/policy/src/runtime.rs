@@ -29,7 +29,7 @@ use wasmtime::{
     component::{Instance, InstancePre},
 };
 
-use crate::{Fault, HostServices, Manifest};
+use crate::{Fault, HostServices, Manifest, background};
 
 /// Settings of a runtime.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +61,9 @@ pub enum RuntimeError {
     /// The engine could not be made: the processor, or the system's limits on address space, do not allow it.
     #[error("the Wasm engine could not be made: {0}")]
     Engine(String),
+    /// The system gives no threads to compile on.
+    #[error("no threads to compile policies on: {0}")]
+    Compilers(String),
     /// The system gives no thread for the ticker.
     #[error("no thread for the clock that ends policy calls: {0}")]
     Ticker(#[source] std::io::Error),
@@ -76,6 +79,8 @@ pub struct Runtime {
     services: Arc<dyn HostServices>,
     config: RuntimeConfig,
     code: Option<CodeCache>,
+    /// Threads that compile, behind those that serve.
+    compilers: rayon::ThreadPool,
 }
 
 /// How a fresh instance comes to its configuration.
@@ -115,10 +120,16 @@ impl Runtime {
             Allocation::Pool | Allocation::OnDemand => max_calls,
         };
         let places = places as usize;
+        let compilers = rayon::ThreadPoolBuilder::new()
+            .thread_name(|thread| format!("policy-compiler-{thread}"))
+            .start_handler(|_| background::step_aside())
+            .build()
+            .map_err(|error| RuntimeError::Compilers(error.to_string()))?;
         Ok(Arc::new(Runtime {
             ticker: Ticker::start(&engine).map_err(RuntimeError::Ticker)?,
             gate: Gate::new(places),
             places,
+            compilers,
             code: config.code_dir.as_deref().and_then(|dir| code_cache(dir, &engine)),
             engine,
             allocation,

@@ -16,7 +16,7 @@ use crate::error::ApiError;
 use crate::http::auth::{Keys, Tenant};
 use crate::http::body::BodyLimits;
 use crate::http::guard;
-use crate::metrics::{Metrics, Readings};
+use crate::metrics::{Metrics, Readings, VersionReading};
 use crate::openai::Bounds;
 use crate::turn::filter::batch::Desks;
 use crate::turn::session::Busy;
@@ -214,6 +214,7 @@ fn reader(
         let stats = engine.stats();
         let s = &stats.scheduler;
         Readings {
+            versions: registry.policies().iter().flat_map(VersionReading::of).collect(),
             gauges: vec![
                 ("running_sequences", "Sequences that hold blocks", s.running as f64),
                 ("waiting_requests", "Requests that wait for their first step", s.waiting as f64),

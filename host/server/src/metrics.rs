@@ -1,5 +1,7 @@
 //! What `/metrics` shows. Every label has a bounded set of values: routes, statuses, names of policies in force.
 
+mod versions;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +14,8 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
+pub(crate) use versions::VersionReading;
+
 type Labels<const N: usize> = [(&'static str, String); N];
 
 /// Numbers that are read from elsewhere at the instant of the scrape.
@@ -19,6 +23,7 @@ type Labels<const N: usize> = [(&'static str, String); N];
 pub(crate) struct Readings {
     pub(crate) gauges: Vec<(&'static str, &'static str, f64)>,
     pub(crate) counters: Vec<(&'static str, &'static str, u64)>,
+    pub(crate) versions: Vec<VersionReading>,
 }
 
 /// Counters and histograms of the HTTP side and of policies, with the engine's readings beside them.
@@ -186,7 +191,7 @@ impl Collector for Scrape {
             let counter = ConstCounter::new(value);
             counter.encode(encoder.encode_descriptor(name, help, None, counter.metric_type())?)?;
         }
-        Ok(())
+        versions::encode(&readings.versions, &mut encoder)
     }
 }
 
@@ -199,6 +204,7 @@ mod tests {
         let metrics = Metrics::new(|| Readings {
             gauges: vec![("running_sequences", "Sequences that hold blocks", 3.0)],
             counters: vec![("preemptions", "Sequences that lost their blocks", 2)],
+            versions: Vec::new(),
         });
         metrics.answered("/v1/models", 200, Duration::from_millis(7));
         metrics.policy_faulted("p", "deadline");

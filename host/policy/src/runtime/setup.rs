@@ -65,7 +65,9 @@ impl Runtime {
     }
 
     fn compile(&self, bytes: &[u8]) -> Result<Component, Refusal> {
-        Component::new(&self.engine, bytes)
+        // On threads of their own: what a thread begins here, wasmtime shares among the others of the same pool.
+        self.compilers
+            .install(|| Component::new(&self.engine, bytes))
             .map_err(|error| Refusal::Compile { message: format!("{error:#}") })
     }
 }

@@ -59,7 +59,16 @@ fn breaker(status: &BreakerStatus) -> Value {
 fn stats(stats: &Stats) -> Value {
     let faults: serde_json::Map<String, Value> =
         stats.faults.iter().map(|(label, count)| ((*label).to_owned(), json!(count))).collect();
-    json!({"calls": stats.calls, "micros": stats.micros, "faults": faults})
+    json!({
+        "calls": stats.calls,
+        "micros": stats.micros,
+        "cpu_micros": stats.cpu_micros,
+        "faults": faults,
+        "edits": stats.edits,
+        "saved_tokens": stats.saved_tokens,
+        "answered": stats.answered,
+        "held_bytes": stats.held_bytes,
+    })
 }
 
 /// A version that is held.

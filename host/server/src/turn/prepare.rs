@@ -192,6 +192,7 @@ impl Preparing<'_> {
             let compressed = self.prompt(&shorter)?;
             let note = format!("{} -> {} tokens", prompt.len(), compressed.len());
             if compressed.len() < prompt.len() {
+                member.policy().saved(prompt.len() - compressed.len());
                 self.trace.note(&name(member.policy()), Kind::Compressor.world(), note, 0);
                 (messages, prompt) = (shorter, compressed);
             } else {
