@@ -111,6 +111,14 @@ pub struct Limits {
     /// Text that may be held back in one stream, in bytes: by the host for this policy's watches, and by its verdicts.
     #[serde(alias = "hold_bytes")]
     pub hold_bytes: u32,
+    /// Lines it may log in a second; what is more is counted and left out.
+    #[serde(alias = "log_lines_per_s")]
+    pub log_lines_per_s: u32,
+    /// Calls of this policy that may run at once; others wait, for at most their deadline.
+    pub instances: u32,
+    /// The same for the calls of one tenant.
+    #[serde(alias = "tenant_instances")]
+    pub tenant_instances: u32,
 }
 
 impl Default for Limits {
@@ -121,6 +129,9 @@ impl Default for Limits {
             output_bytes: 1 << 20,
             host_calls: 1000,
             hold_bytes: 512,
+            log_lines_per_s: 100,
+            instances: 32,
+            tenant_instances: 16,
         }
     }
 }
@@ -219,6 +230,9 @@ impl Manifest {
         within("limits.output-bytes", limits.output_bytes as u64, 1 << 10, 64 << 20)?;
         within("limits.host-calls", limits.host_calls.into(), 0, 1_000_000)?;
         within("limits.hold-bytes", limits.hold_bytes.into(), 16, 64 << 10)?;
+        within("limits.log-lines-per-s", limits.log_lines_per_s.into(), 0, 10_000)?;
+        within("limits.instances", limits.instances.into(), 1, 512)?;
+        within("limits.tenant-instances", limits.tenant_instances.into(), 1, 512)?;
         within("number of headers", self.headers.len() as u64, 0, 64)?;
         self.scope.validate()?;
         self.breaker.validate()?;

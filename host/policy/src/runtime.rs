@@ -7,6 +7,7 @@ mod engine;
 mod freeze;
 mod gate;
 mod link;
+mod log_budget;
 mod setup;
 mod state;
 mod ticker;
@@ -19,7 +20,8 @@ use std::{
 
 use cache::CodeCache;
 pub use engine::Allocation;
-use gate::Gate;
+pub(crate) use gate::Gate;
+use log_budget::LogBudget;
 pub(crate) use setup::Upload as UploadParts;
 pub(crate) use state::CallState;
 pub(crate) use state::Phase;
@@ -104,6 +106,9 @@ pub(crate) struct Ready {
     pub(crate) config: Arc<str>,
     pub(crate) name: Arc<str>,
     pub(crate) life: crate::bindings::shared::SharedIndices,
+    log_budget: Arc<LogBudget>,
+    /// Places for calls of this policy.
+    gate: Gate,
 }
 
 impl Runtime {
@@ -198,8 +203,10 @@ impl Runtime {
         self.tick()?;
         let patience = Duration::from_millis(deadline_ms.into());
         let limit_ms = deadline_ms;
+        let _own_place = ready.gate.enter(patience).ok_or(Fault::Busy { limit_ms })?;
         let _place = self.gate.enter(patience).ok_or(Fault::Busy { limit_ms })?;
         let mut store = self.store(manifest, &ready.name, Phase::Work, deadline_ms, services);
+        store.data_mut().log_within(&ready.log_budget);
         let instance = make(&mut store, &ready.pre)?;
         if let Strategy::PerCall { .. } = ready.strategy {
             self.configure(ready, &mut store, &instance)?;

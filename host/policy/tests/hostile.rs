@@ -2,12 +2,15 @@
 
 mod kit;
 
-use std::sync::Arc;
+use std::{
+    sync::{Arc, Mutex},
+    time::Instant,
+};
 
 use jackfield_guests::{Guest, LOOP, World};
 use jackfield_policy::{
-    Budget, Decision, Dialog, Fault, Grant, Kind, Message, Part, Policy, Refusal, Role, Runtime, Strategy,
-    Verdict, Window,
+    Budget, Decision, Dialog, Fault, Grant, HostServices, Kind, LogLevel, Message, Part, Policy, Refusal,
+    Registry, Role, RouteRequest, Runtime, Strategy, Turn, Verdict, Window,
 };
 use kit::{DEADLINE_MS, SETUP_DEADLINE_MS, fleet, prepare, route, runtime, turn, upload};
 
@@ -240,6 +243,88 @@ fn endless_logging_ends_at_the_limit_of_host_calls_or_the_deadline() {
     let policy = importing(&runtime, guest, &[Grant::Log], 1_000_000).expect("accepted");
     let ended = route(&policy, 666).expect_err("ends");
     assert!(matches!(ended, Fault::Deadline { .. } | Fault::HostCalls { .. }), "{ended}");
+}
+
+/// Counts the lines that arrive.
+#[derive(Default)]
+struct Lines(Mutex<Vec<String>>);
+
+impl HostServices for Lines {
+    fn count_tokens(&self, _: &str) -> u32 {
+        0
+    }
+    fn token_boundaries(&self, _: &str) -> Vec<u32> {
+        Vec::new()
+    }
+    fn log(&self, _: &str, _: LogLevel, text: &str) {
+        self.0.lock().expect("not poisoned").push(text.to_owned());
+    }
+}
+
+#[test]
+fn a_policy_logs_no_more_than_its_lines_a_second() {
+    let lines = Arc::new(Lines::default());
+    let mut guest = Guest::new(World::Router);
+    guest.work = format!("(call $log (i32.const 1) (i32.const 1024) (i32.const 5)) {}", guest.work);
+    guest.imports = LOG_IMPORT.into();
+    let mut upload = upload(&guest);
+    upload.manifest.grants = vec![Grant::Log];
+    upload.manifest.limits.log_lines_per_s = 7;
+    let policy = Policy::prepare(&runtime(), upload).expect("accepted").with_services(lines.clone());
+    let begun = Instant::now();
+    for seed in 0..100 {
+        assert_eq!(
+            route(&policy, seed),
+            Ok(Decision::Answer("fine".into())),
+            "the call itself is not at fault"
+        );
+    }
+    let seconds = begun.elapsed().as_secs() as usize + 1;
+    let written = lines.0.lock().expect("not poisoned").len();
+    // One more a second says what was left out.
+    assert!((7..=8 * seconds).contains(&written), "{written} lines in {seconds} s");
+}
+
+#[test]
+fn a_tenant_and_a_policy_have_no_more_than_their_instances() {
+    let mut guest = router(LOOP);
+    guest = guest.only_on_seed(666);
+    let mut upload = upload(&guest);
+    upload.manifest.limits.instances = 3;
+    upload.manifest.limits.tenant_instances = 2;
+    upload.manifest.limits.deadline_ms = 1000;
+    upload.manifest.breaker.max_fault_percent = 100;
+    upload.manifest.breaker.max_slow_percent = 100;
+    let registry = Registry::open(runtime(), None).expect("opens");
+    registry.put(upload).expect("taken");
+    let ask = |tenant: &str, seed: u32| {
+        let turn = Turn { tenant: tenant.into(), seed, ..Turn::default() };
+        let lineup = registry.current().lineup(&turn, "m");
+        let called = lineup.of_kind(Kind::Router)[0].route(&turn, &RouteRequest::default(), &kit::fleet());
+        called.map(|called| called.answer)
+    };
+    std::thread::scope(|scope| {
+        let wild: Vec<_> = (0..6).map(|_| scope.spawn(|| ask("wild", 666))).collect();
+        // While one tenant has both of its places taken by loops, the third is there for another.
+        assert_eq!(ask("calm", 1), Ok(Decision::Answer("fine".into())));
+        let faults: Vec<_> =
+            wild.into_iter().map(|call| call.join().expect("ends").expect_err("a fault")).collect();
+        assert!(
+            faults.iter().all(|fault| matches!(fault, Fault::Deadline { .. } | Fault::Busy { .. })),
+            "{faults:?}"
+        );
+        assert!(faults.iter().any(|fault| matches!(fault, Fault::Busy { .. })), "{faults:?}");
+    });
+}
+
+#[test]
+fn two_thousand_exports_are_refused_by_what_is_missing() {
+    let exports: String = (0..2000).map(|n| format!("(export \"e{n}\" (type $t))")).collect();
+    let component = wat::parse_str(format!("(component (type $t (func)) {exports})")).expect("a component");
+    let mut upload = upload(&Guest::new(World::Router));
+    upload.component = component.into();
+    let refused = Policy::prepare(&runtime(), upload).expect_err("not a router");
+    assert!(matches!(refused, Refusal::WrongWorld { found: None, .. }), "{refused}");
 }
 
 #[test]

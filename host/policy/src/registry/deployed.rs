@@ -10,9 +10,10 @@ use crate::{
     BreakerState, Fault, Policy, PolicyVersion,
     breaker::{Breaker, Trip, Went},
     policy::Called,
+    runtime::Gate,
 };
 
-/// Tenants of a policy that have a breaker of their own at a time.
+/// Tenants of a policy that have a breaker and a gate of their own at a time.
 const MOST_TENANTS: usize = 1024;
 
 /// A version went wrong too often.
@@ -26,6 +27,8 @@ pub(super) struct Tripped {
 pub(crate) struct Deployed {
     policy: Arc<Policy>,
     breakers: Mutex<Breakers>,
+    /// Places for the calls of each tenant that makes some.
+    gates: Mutex<HashMap<String, Arc<Gate>>>,
     since: Instant,
     news: Sender<Tripped>,
 }
@@ -40,7 +43,7 @@ impl Deployed {
     pub(super) fn new(policy: Arc<Policy>, news: Sender<Tripped>) -> Arc<Deployed> {
         let breakers =
             Mutex::new(Breakers { all: breaker(&policy), by_tenant: HashMap::new(), last_trip: None });
-        Arc::new(Deployed { policy, breakers, since: Instant::now(), news })
+        Arc::new(Deployed { policy, breakers, gates: Mutex::default(), since: Instant::now(), news })
     }
 
     /// The policy itself; calls made through it pass the breaker by.
@@ -60,8 +63,15 @@ impl Deployed {
         if !self.locked().admit(&self.policy, tenant, self.since.elapsed()) {
             return Err(Fault::Tripped);
         }
+        let limits = self.policy.manifest().limits;
+        let gate = self.gate(tenant);
+        let place = gate.enter(Duration::from_millis(limits.deadline_ms.into()));
         let started = Instant::now();
-        let called = call(&self.policy);
+        let called = match &place {
+            Some(_) => call(&self.policy),
+            None => Err(Fault::Busy { limit_ms: limits.deadline_ms }),
+        };
+        drop(place);
         let micros = u32::try_from(started.elapsed().as_micros()).unwrap_or(u32::MAX);
         // That the host had no room for the call says nothing of the policy.
         let went = match &called {
@@ -74,6 +84,20 @@ impl Deployed {
             let _ = self.news.send(Tripped { version: self.policy.version().clone(), trip });
         }
         called
+    }
+
+    /// Where the calls of a tenant come in.
+    fn gate(&self, tenant: &str) -> Arc<Gate> {
+        let mut gates = self.gates.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(gate) = gates.get(tenant) {
+            return gate.clone();
+        }
+        if gates.len() >= MOST_TENANTS {
+            gates.retain(|_, gate| Arc::strong_count(gate) > 1);
+        }
+        let gate = Arc::new(Gate::new(self.policy.manifest().limits.tenant_instances as usize));
+        gates.insert(tenant.to_owned(), gate.clone());
+        gate
     }
 
     /// What its breaker does now.

@@ -6,21 +6,21 @@ use std::{
 };
 
 /// A counting semaphore with a deadline.
-pub(super) struct Gate {
+pub(crate) struct Gate {
     free: Mutex<usize>,
     freed: Condvar,
 }
 
 /// A place; given back when dropped.
-pub(super) struct Place<'a>(&'a Gate);
+pub(crate) struct Place<'a>(&'a Gate);
 
 impl Gate {
-    pub(super) fn new(places: usize) -> Gate {
+    pub(crate) fn new(places: usize) -> Gate {
         Gate { free: Mutex::new(places), freed: Condvar::new() }
     }
 
     /// A place, or none when all are taken for as long as one may wait.
-    pub(super) fn enter(&self, patience: Duration) -> Option<Place<'_>> {
+    pub(crate) fn enter(&self, patience: Duration) -> Option<Place<'_>> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         if *free == 0 {
             let until = Instant::now() + patience;

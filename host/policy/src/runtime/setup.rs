@@ -9,7 +9,7 @@ use wasmtime::{
 };
 
 use super::{
-    Phase, Ready, Runtime, Strategy,
+    Gate, LogBudget, Phase, Ready, Runtime, Strategy,
     cache::{Head, Sources},
     contract,
     deadline::FIRST_LOOK,
@@ -40,7 +40,16 @@ impl Runtime {
             None => setup.anew()?,
         };
         let life = SharedIndices::new(&pre).map_err(types)?;
-        let ready = Ready { pre, strategy, config: setup.config, name, life };
+        let limits = upload.manifest.limits;
+        let ready = Ready {
+            pre,
+            strategy,
+            config: setup.config,
+            name,
+            life,
+            log_budget: Arc::new(LogBudget::new(limits.log_lines_per_s)),
+            gate: Gate::new(limits.instances as usize),
+        };
         Ok((ready, description))
     }
 

@@ -6,6 +6,7 @@ use wasmtime::{ResourceLimiter, Result, Trap, UpdateDeadline};
 
 use super::{
     deadline::{Deadline, thread_time},
+    log_budget::LogBudget,
     ticker,
 };
 use crate::{
@@ -38,6 +39,8 @@ pub(crate) struct CallState {
     memory_denied: bool,
     table_elements: usize,
     host_calls: u32,
+    /// None while it is set up: its words are for whoever brings it.
+    log_budget: Option<Arc<LogBudget>>,
 }
 
 /// An import that the host refused to serve.
@@ -63,7 +66,13 @@ impl CallState {
             memory_denied: false,
             table_elements: 0,
             host_calls: 0,
+            log_budget: None,
         }
+    }
+
+    /// Lines are written within this from now on.
+    pub(super) fn log_within(&mut self, budget: &Arc<LogBudget>) {
+        self.log_budget = Some(budget.clone());
     }
 
     pub(crate) fn set_phase(&mut self, phase: Phase) {
@@ -167,6 +176,16 @@ impl log::Host for CallState {
             log::Level::Warn => LogLevel::Warn,
             log::Level::Error => LogLevel::Error,
         };
+        let left_out = match self.log_budget.as_deref().map(|budget| budget.take(Instant::now())) {
+            None => 0,
+            Some(Some(left_out)) => left_out,
+            Some(None) => return Ok(()),
+        };
+        if left_out > 0 {
+            let words =
+                format!("{left_out} lines were left out: more than its limit of them came in a second");
+            self.services.log(&self.policy, LogLevel::Warn, &words);
+        }
         let end = text.floor_char_boundary(MAX_LOG_BYTES);
         self.services.log(&self.policy, level, &text[..end]);
         Ok(())
