@@ -28,7 +28,7 @@ impl Share {
     /// From 0 exclusive to 1 inclusive; none for anything else.
     pub fn new(share: f64) -> Option<Share> {
         let millionths = (share * 1e6).round();
-        (millionths >= 1.0 && millionths <= 1e6).then_some(Share(millionths as u32))
+        (1.0..=1e6).contains(&millionths).then_some(Share(millionths as u32))
     }
 
     /// 0 to 1.
