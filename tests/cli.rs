@@ -3,57 +3,10 @@
 use std::fs;
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
 
-use jackfield_testkit::host::{binary, tiny_model_file};
+use jackfield_testkit::command::{fails, run};
+use jackfield_testkit::host::tiny_model_file;
 use jackfield_testkit::tiny_model::TinyModel;
-
-/// How a command ended, and what it printed.
-#[derive(Debug)]
-struct Ended {
-    code: Option<i32>,
-    out: String,
-    error: String,
-}
-
-/// Runs the binary to its end, in a folder that becomes its home; panics when it does not end.
-fn run(home: &Path, arguments: &[&str]) -> Ended {
-    let mut command = Command::new(binary());
-    command
-        .args(arguments)
-        .current_dir(home)
-        .env("HOME", home)
-        .env_remove("XDG_CACHE_HOME")
-        .env_remove("XDG_STATE_HOME");
-    let mut child = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the binary starts");
-    let until = Instant::now() + Duration::from_secs(100);
-    while child.try_wait().expect("a child").is_none() {
-        if Instant::now() > until {
-            child.kill().expect("a child");
-            panic!("{arguments:?} goes on: {:?}", child.wait_with_output());
-        }
-        thread::sleep(Duration::from_millis(5));
-    }
-    let output = child.wait_with_output().expect("output");
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
-    Ended { code: output.status.code(), out: text(output.stdout), error: text(output.stderr) }
-}
-
-fn fails(home: &Path, arguments: &[&str], code: i32, words: &[&str]) {
-    let ended = run(home, arguments);
-    assert_eq!(ended.code, Some(code), "{arguments:?}: {}", ended.error);
-    for word in words {
-        assert!(ended.error.contains(word), "{arguments:?}: {word:?} is not in {}", ended.error);
-    }
-    assert!(!ended.error.contains("panicked"), "{}", ended.error);
-}
 
 /// `serve` with the tiny model, ports of its own, and these arguments, which are to stop it.
 fn serve_fails(home: &Path, arguments: &[&str], code: i32, words: &[&str]) {
@@ -73,14 +26,20 @@ fn serve_fails(home: &Path, arguments: &[&str], code: i32, words: &[&str]) {
 #[test]
 fn wrong_use_ends_with_two_and_says_what_is_wrong() {
     let home = tempfile::tempdir().expect("a folder");
-    let cases: [(&[&str], &[&str]); 8] = [
+    let cases: [(&[&str], &[&str]); 14] = [
         (&[], &["Usage"]),
         (&["--nonsense"], &["--nonsense"]),
         (&["sevre"], &["sevre", "serve"]),
         (&["serve", "--listen", "nowhere"], &["nowhere", "--listen"]),
         (&["serve", "--threads", "many"], &["many"]),
         (&["policy", "new", "--kind", "filter", "x"], &["filter", "output-filter"]),
+        (&["policy", "new", "--kind", "router", "--lang", "cobol", "x"], &["cobol", "rust"]),
         (&["policy", "build"], &["FOLDER"]),
+        (&["policy", "check", "gone"], &["gone", "policy.toml"]),
+        (&["policy", "inspect", "gone.wasm"], &["gone.wasm"]),
+        (&["policy", "push", "x", ".", "--shadow", "10"], &["--shadow", "10m"]),
+        (&["policy", "push", "x", ".", "--canary", "5"], &["--canary", "5%"]),
+        (&["policy", "status", "--admin", "localhost:8081"], &["localhost:8081", "http://"]),
         (&["model", "inspect", "smolm"], &["smolm", "smollm2-135m"]),
     ];
     for (arguments, words) in cases {

@@ -1,9 +1,13 @@
 //! The command line, as it is written.
 
+mod policy;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+
+pub(crate) use policy::{AdminArgs, BenchPolicyArgs, PolicyCommand, PushArgs, StatusArgs, TestArgs};
 
 /// An inference host whose routing, slots, compression and output filters are swapped while it serves.
 #[derive(Debug, Parser)]
@@ -19,7 +23,7 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     /// Serve, build policies from source, and swap each when it is saved.
     Dev(DevArgs),
-    /// Make, build and test policies.
+    /// Make, build, test and deploy policies.
     #[command(subcommand)]
     Policy(PolicyCommand),
     /// Fetch and look into models.
@@ -65,36 +69,6 @@ pub(crate) struct DevArgs {
     pub(crate) dir: PathBuf,
     #[command(flatten)]
     pub(crate) serve: ServeArgs,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum PolicyCommand {
-    /// Make a folder with a policy that builds and passes its first case.
-    New {
-        /// The kind of policy.
-        #[arg(long, value_name = "KIND")]
-        kind: String,
-        /// The policy's name, and its folder's.
-        name: String,
-        /// Where to put the folder.
-        #[arg(long, value_name = "DIR", default_value = "plugins")]
-        dir: PathBuf,
-    },
-    /// Build policy folders into what `serve --policies` reads.
-    Build {
-        /// Policy folders, or a folder of them.
-        #[arg(required = true, value_name = "FOLDER")]
-        folders: Vec<PathBuf>,
-        /// Where the built policies go, one folder each.
-        #[arg(long, value_name = "DIR", default_value = "policies")]
-        out: PathBuf,
-    },
-    /// Build policy folders and run their recorded cases as the server would.
-    Test {
-        /// Policy folders, or a folder of them.
-        #[arg(required = true, value_name = "FOLDER")]
-        folders: Vec<PathBuf>,
-    },
 }
 
 #[derive(Debug, Subcommand)]

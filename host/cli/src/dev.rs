@@ -1,7 +1,6 @@
 //! `jackfield dev`: build from source, serve, and swap on save.
 
 mod plugins;
-mod watch;
 
 use std::sync::Arc;
 
@@ -22,10 +21,9 @@ pub(crate) fn run(args: &DevArgs, dirs: &Dirs) -> Result<(), Failure> {
             args.dir.display()
         )));
     }
-    let toolchain = policies::toolchain(dirs)?;
     // What is in the sources is the truth here, so nothing is restored and nothing is kept.
     let host = host::assemble(&settings, dirs, false)?;
-    let mut plugins = Plugins::new(folder, toolchain, Arc::clone(&host.registry));
+    let mut plugins = Plugins::new(folder, policies::builder(dirs), Arc::clone(&host.registry));
     plugins.start();
     host::serve(host, &settings, move |address| {
         invite(address);

@@ -10,6 +10,7 @@ mod log;
 mod model;
 mod policies;
 mod serve;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -34,6 +35,12 @@ impl Failure {
 
     fn failed(error: impl std::fmt::Display) -> Failure {
         Failure::Failed(error.to_string())
+    }
+
+    fn into_message(self) -> String {
+        match self {
+            Failure::Usage(message) | Failure::Failed(message) => message,
+        }
     }
 }
 

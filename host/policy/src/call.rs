@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Fault, Kind, Policy,
-    cases::play,
+    cases::through,
     policy::Called,
     types::{
         Budget, Decision, Dialog, Edit, Message, Part, RouteRequest, Target, Transition, Turn, apply_edits,
@@ -75,7 +75,7 @@ impl Call {
             Call::Compressor { parts, budget } => {
                 Outcome::of_edits(&policy.compress(turn, parts, budget), parts)
             }
-            Call::OutputFilter { text } => match play(policy, &[text]) {
+            Call::OutputFilter { text } => match through(policy, text) {
                 Ok(played) => Outcome::Answer(played.json()),
                 Err(fault) => Outcome::Fault(fault.label().into()),
             },

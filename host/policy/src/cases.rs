@@ -3,8 +3,10 @@
 mod compare;
 mod filter;
 
-pub(crate) use filter::play;
+use std::time::Duration;
 
+pub use compare::Difference;
+pub(crate) use filter::through;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
@@ -58,31 +60,136 @@ impl Case {
     }
 }
 
-/// Run a case twice; both times the answer must be the same, and hold what is expected.
-pub(crate) fn run(policy: &Policy, case: &Case) -> Result<(), String> {
-    let answer = answer(policy, case)?;
-    compare::holds(&answer, &case.expect)?;
-    let again = self::answer(policy, case)?;
-    if again != answer {
-        return Err(format!("the same call answered differently the second time: {answer}, then {again}"));
-    }
-    Ok(())
+/// Why a case failed.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum CaseFailure {
+    /// The answer does not hold what is expected.
+    #[error("{}", summary(differences))]
+    Differs {
+        /// What was answered.
+        answer: Value,
+        /// Each place where it differs; at least one.
+        differences: Vec<Difference>,
+    },
+    /// The answer holds what is expected, and another one came the second time.
+    #[error("the same call answered differently the second time: {}, then {}", answers[0], answers[1])]
+    Unsteady {
+        /// The first and the second.
+        answers: Box<[Value; 2]>,
+    },
+    /// There is no answer to compare: the case cannot be read, the call faulted, or a stream came out differently when cut.
+    #[error("{why}")]
+    NoAnswer {
+        /// Why.
+        why: String,
+    },
 }
 
-/// The answer as JSON, with what can be derived from it; `{"error": …}` for a guest's own error.
-fn answer(policy: &Policy, case: &Case) -> Result<Value, String> {
-    let mut turn = case.turn.clone().unwrap_or_default();
-    turn.now = case.now.unwrap_or(turn.now);
-    let answered = match policy.manifest().kind {
-        Kind::SlotExtractor => extract(policy, &turn, read(case)?),
-        Kind::Router => route(policy, &turn, read(case)?),
-        Kind::Compressor => compress(policy, &turn, read(case)?),
-        Kind::OutputFilter => filter::answer(policy, read(case)?)?,
-    };
+impl Policy {
+    /// Run a case twice; both times the answer must be the same, and hold what is expected. Returns the answer as JSON.
+    ///
+    /// # Errors
+    /// Why the case failed, with every difference.
+    pub fn run_case(&self, case: &Case) -> Result<Value, CaseFailure> {
+        let call = Call::read(self, case).map_err(no_answer)?;
+        let answer = call.answer(self).map_err(no_answer)?;
+        let differences = compare::differences(&answer, &case.expect);
+        if !differences.is_empty() {
+            return Err(CaseFailure::Differs { answer, differences });
+        }
+        let second = call.answer(self).map_err(no_answer)?;
+        if second != answer {
+            return Err(CaseFailure::Unsteady { answers: Box::new([answer, second]) });
+        }
+        Ok(answer)
+    }
+
+    /// Make the calls of a case once and tell how long each took, instance and checks included. A filter's text is played
+    /// whole, so there is a call only where something is for the guest to see.
+    ///
+    /// # Errors
+    /// When the case cannot be read, or a call faults otherwise than by the policy's own error.
+    pub fn time_case(&self, case: &Case) -> Result<Vec<Duration>, CaseFailure> {
+        let call = Call::read(self, case).map_err(no_answer)?;
+        call.time(self).map_err(|fault| no_answer(fault.to_string()))
+    }
+}
+
+/// Run a case as [`Policy::run_case`] does.
+pub(crate) fn run(policy: &Policy, case: &Case) -> Result<(), String> {
+    policy.run_case(case).map(drop).map_err(|failure| failure.to_string())
+}
+
+fn no_answer(why: String) -> CaseFailure {
+    CaseFailure::NoAnswer { why }
+}
+
+/// The first difference, and how many more there are.
+fn summary(differences: &[Difference]) -> String {
+    let first = differences.first().map(Difference::to_string).unwrap_or_default();
+    match differences.len() {
+        0 | 1 => first,
+        all => format!("{first} (and {} more)", all - 1),
+    }
+}
+
+/// The arguments of a case, ready to be given.
+enum Call {
+    Extract { turn: Turn, recent: Vec<Message>, dialog: Dialog },
+    Route { turn: Turn, request: RouteRequest, fleet: Vec<Target> },
+    Compress { turn: Turn, parts: Vec<Part>, budget: Budget },
+    Filter(filter::Input),
+}
+
+impl Call {
+    fn read(policy: &Policy, case: &Case) -> Result<Call, String> {
+        let mut turn = case.turn.clone().unwrap_or_default();
+        turn.now = case.now.unwrap_or(turn.now);
+        Ok(match policy.manifest().kind {
+            Kind::SlotExtractor => read::<ExtractInput>(case)?.call(turn, policy.description().dialog_schema),
+            Kind::Router => read::<RouteInput>(case)?.call(turn),
+            Kind::Compressor => read::<CompressInput>(case)?.call(turn),
+            Kind::OutputFilter => Call::Filter(read(case)?),
+        })
+    }
+
+    /// The answer as JSON, with what can be derived from it; `{"error": …}` for a guest's own error.
+    fn answer(&self, policy: &Policy) -> Result<Value, String> {
+        let answered = match self {
+            Call::Extract { turn, recent, dialog } => extract(policy, turn, recent, dialog),
+            Call::Route { turn, request, fleet } => {
+                policy.route(turn, request, fleet).map(|called| as_json(&called.answer))
+            }
+            Call::Compress { turn, parts, budget } => policy
+                .compress(turn, parts, budget)
+                .map(|called| json!({ "texts": apply_edits(parts, &called.answer), "edits": called.answer })),
+            Call::Filter(input) => filter::answer(policy, input)?,
+        };
+        match answered {
+            Ok(answer) => Ok(answer),
+            Err(Fault::Refused { message }) => Ok(json!({ "error": message })),
+            Err(fault) => Err(fault.to_string()),
+        }
+    }
+
+    fn time(&self, policy: &Policy) -> Result<Vec<Duration>, Fault> {
+        match self {
+            Call::Extract { turn, recent, dialog } => timed(|| policy.extract(turn, recent, dialog)),
+            Call::Route { turn, request, fleet } => timed(|| policy.route(turn, request, fleet)),
+            Call::Compress { turn, parts, budget } => timed(|| policy.compress(turn, parts, budget)),
+            Call::Filter(input) => filter::time(policy, input),
+        }
+    }
+}
+
+/// How long one call took; a policy's own error is an answer like any other.
+fn timed<T>(call: impl FnOnce() -> Result<T, Fault>) -> Result<Vec<Duration>, Fault> {
+    let start = std::time::Instant::now();
+    let answered = call();
+    let took = start.elapsed();
     match answered {
-        Ok(answer) => Ok(answer),
-        Err(Fault::Refused { message }) => Ok(json!({ "error": message })),
-        Err(fault) => Err(fault.to_string()),
+        Ok(_) | Err(Fault::Refused { .. }) => Ok(vec![took]),
+        Err(fault) => Err(fault),
     }
 }
 
@@ -112,13 +219,18 @@ struct GivenDialog {
     schema: Option<u32>,
 }
 
-fn extract(policy: &Policy, turn: &Turn, input: ExtractInput) -> Result<Value, Fault> {
-    let mut recent = input.recent;
-    recent.extend(input.text.map(|text| Message::new(Role::User, text)));
-    let dialog = given_dialog(input.dialog, policy.description().dialog_schema);
-    let transition = policy.extract(turn, &recent, &dialog)?.answer;
+impl ExtractInput {
+    fn call(self, turn: Turn, own_schema: u32) -> Call {
+        let mut recent = self.recent;
+        recent.extend(self.text.map(|text| Message::new(Role::User, text)));
+        Call::Extract { turn, recent, dialog: given_dialog(self.dialog, own_schema) }
+    }
+}
+
+fn extract(policy: &Policy, turn: &Turn, recent: &[Message], dialog: &Dialog) -> Result<Value, Fault> {
+    let transition = policy.extract(turn, recent, dialog)?.answer;
     let after = transition.apply(
-        &dialog,
+        dialog,
         Stamp {
             turn: dialog.turns + 1,
             policy: &policy.version().to_string(),
@@ -160,14 +272,15 @@ struct RouteInput {
     fleet: Option<Vec<Target>>,
 }
 
-fn route(policy: &Policy, turn: &Turn, input: RouteInput) -> Result<Value, Fault> {
-    let mut request = input.request;
-    if let Some(text) = input.text {
-        request.last_user_text = text;
+impl RouteInput {
+    fn call(self, turn: Turn) -> Call {
+        let mut request = self.request;
+        if let Some(text) = self.text {
+            request.last_user_text = text;
+        }
+        let alone = || vec![Target { model: "default".into(), ..Target::default() }];
+        Call::Route { turn, request, fleet: self.fleet.unwrap_or_else(alone) }
     }
-    let alone = || vec![Target { model: "default".into(), ..Target::default() }];
-    let fleet = input.fleet.unwrap_or_else(alone);
-    Ok(as_json(&policy.route(turn, &request, &fleet)?.answer))
 }
 
 #[derive(Deserialize)]
@@ -180,15 +293,16 @@ struct CompressInput {
     budget: Budget,
 }
 
-fn compress(policy: &Policy, turn: &Turn, input: CompressInput) -> Result<Value, Fault> {
-    let mut parts = input.parts;
-    parts.extend(input.text.map(|text| Part {
-        message: Message::new(Role::User, text),
-        protected: Vec::new(),
-        cached_bytes: 0,
-    }));
-    let edits = policy.compress(turn, &parts, &input.budget)?.answer;
-    Ok(json!({ "texts": apply_edits(&parts, &edits), "edits": edits }))
+impl CompressInput {
+    fn call(self, turn: Turn) -> Call {
+        let mut parts = self.parts;
+        parts.extend(self.text.map(|text| Part {
+            message: Message::new(Role::User, text),
+            protected: Vec::new(),
+            cached_bytes: 0,
+        }));
+        Call::Compress { turn, parts, budget: self.budget }
+    }
 }
 
 #[cfg(test)]

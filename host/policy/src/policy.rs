@@ -155,6 +155,18 @@ impl Policy {
         &self.services
     }
 
+    /// The same policy with as much time for a call as recorded cases have, which run on machines of any speed.
+    #[must_use]
+    pub fn patient(mut self) -> Policy {
+        self.deadline_ms = self.core.manifest.limits.deadline_ms.saturating_mul(CASE_PATIENCE);
+        self
+    }
+
+    /// The most linear memory that an instance has had in a call so far, in bytes.
+    pub fn peak_memory_bytes(&self) -> usize {
+        self.core.ready.peak_memory.load(Relaxed)
+    }
+
     /// What the operator says of it.
     pub fn manifest(&self) -> &Manifest {
         &self.core.manifest

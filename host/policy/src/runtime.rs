@@ -1,20 +1,24 @@
 //! Compiling, setting up and running components.
 
 mod cache;
-mod contract;
+pub(crate) mod contract;
 mod deadline;
 mod engine;
 mod freeze;
 mod gate;
 mod link;
 mod log_budget;
+mod look;
 mod setup;
 mod state;
 mod ticker;
 
 use std::{
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -22,6 +26,7 @@ use cache::CodeCache;
 pub use engine::Allocation;
 pub(crate) use gate::Gate;
 use log_budget::LogBudget;
+pub(crate) use look::Seen;
 pub(crate) use setup::Upload as UploadParts;
 pub(crate) use state::CallState;
 pub(crate) use state::Phase;
@@ -109,6 +114,8 @@ pub(crate) struct Ready {
     log_budget: Arc<LogBudget>,
     /// Places for calls of this policy.
     gate: Gate,
+    /// The most memory that a call's instance has had, in bytes.
+    pub(crate) peak_memory: AtomicUsize,
 }
 
 impl Runtime {
@@ -212,6 +219,7 @@ impl Runtime {
             self.configure(ready, &mut store, &instance)?;
         }
         let answer = call(&mut store, &instance);
+        ready.peak_memory.fetch_max(store.data().memory_bytes(), Ordering::Relaxed);
         match answer {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(message)) => Err(Fault::Refused { message }),

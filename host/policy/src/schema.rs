@@ -6,7 +6,7 @@
 use jsonschema::PatternOptions;
 use serde_json::Value;
 
-use crate::Refusal;
+use crate::{ConfigProblem, Refusal};
 
 const MAX_SCHEMA_BYTES: usize = 256 << 10;
 const MAX_CONFIG_BYTES: usize = 4 << 20;
@@ -18,6 +18,29 @@ const MAX_PARTS: usize = 100_000;
 /// # Errors
 /// [`Refusal::Description`] when the schema is of no use, [`Refusal::Config`] when the configuration does not fit it.
 pub(crate) fn check(schema: &str, config: &Value) -> Result<(), Refusal> {
+    let validator = validator(schema)?;
+    measure_config(config)?;
+    validator.validate(config).map_err(|error| Refusal::Config {
+        at: error.instance_path().to_string(),
+        message: error.to_string(),
+    })
+}
+
+/// Everything in which a configuration does not fit a schema.
+///
+/// # Errors
+/// [`Refusal::Description`] when the schema is of no use, [`Refusal::Config`] when the configuration is too large.
+pub(crate) fn problems(schema: &str, config: &Value) -> Result<Vec<ConfigProblem>, Refusal> {
+    let validator = validator(schema)?;
+    measure_config(config)?;
+    let problem = |error: jsonschema::ValidationError<'_>| ConfigProblem {
+        at: error.instance_path().to_string(),
+        message: error.to_string(),
+    };
+    Ok(validator.iter_errors(config).map(problem).collect())
+}
+
+fn validator(schema: &str) -> Result<jsonschema::Validator, Refusal> {
     let useless = |what: String| Refusal::Description { what };
     if schema.len() > MAX_SCHEMA_BYTES {
         let bytes = schema.len();
@@ -27,20 +50,17 @@ pub(crate) fn check(schema: &str, config: &Value) -> Result<(), Refusal> {
         .map_err(|error| useless(format!("a schema that is not JSON: {error}")))?;
     let mut left = MAX_PARTS;
     Expansion { root: &schema, open: Vec::new() }.measure(&schema, &mut left).map_err(useless)?;
-    if config.to_string().len() > MAX_CONFIG_BYTES {
-        return Err(Refusal::Config {
-            at: String::new(),
-            message: format!("it has more than {MAX_CONFIG_BYTES} bytes"),
-        });
-    }
-    let validator = jsonschema::options()
+    jsonschema::options()
         .with_pattern_options(PatternOptions::regex())
         .build(&schema)
-        .map_err(|error| useless(format!("a schema that is not one: {error}")))?;
-    validator.validate(config).map_err(|error| Refusal::Config {
-        at: error.instance_path().to_string(),
-        message: error.to_string(),
-    })
+        .map_err(|error| useless(format!("a schema that is not one: {error}")))
+}
+
+fn measure_config(config: &Value) -> Result<(), Refusal> {
+    if config.to_string().len() <= MAX_CONFIG_BYTES {
+        return Ok(());
+    }
+    Err(Refusal::Config { at: String::new(), message: format!("it has more than {MAX_CONFIG_BYTES} bytes") })
 }
 
 /// Counts the parts of a schema as if its references were written out.
@@ -110,6 +130,14 @@ mod tests {
         assert_eq!(refused(json!({ "words": [], "level": 0 })).0, "/level");
         assert!(refused(json!({})).1.contains("words"));
         assert!(refused(json!({ "words": [], "wrods": [] })).1.contains("wrods"));
+    }
+
+    #[test]
+    fn all_that_does_not_fit_is_found() {
+        let schema = json!({ "properties": { "a": { "type": "string" }, "b": { "type": "string" } } });
+        let found = problems(&schema.to_string(), &json!({ "a": 1, "b": 2, "c": 3 })).expect("a schema");
+        assert_eq!(found.iter().map(|problem| problem.at.as_str()).collect::<Vec<_>>(), ["/a", "/b"]);
+        assert!(problems("{", &json!({})).is_err());
     }
 
     #[test]

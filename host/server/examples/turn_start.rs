@@ -87,7 +87,7 @@ fn host(engine: &Engine, folders: &[PathBuf]) -> Outcome<Host> {
     }
     Ok(Host {
         engine: engine.clone(),
-        registry: Arc::new(registry),
+        registry,
         sessions: Arc::new(MemoryStore::new(MemoryLimits::default())),
         config: ServerConfig { compress_to: None, ..ServerConfig::default() },
     })

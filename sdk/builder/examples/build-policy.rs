@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use jackfield_builder::Toolchain;
+use jackfield_builder::Builder;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
@@ -12,15 +12,9 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let mut say = |line: &str| eprintln!("{line}");
-    let toolchain = match Toolchain::find(Path::new(&cache), &mut say) {
-        Ok(toolchain) => toolchain,
-        Err(error) => {
-            eprintln!("{error}");
-            return ExitCode::FAILURE;
-        }
-    };
+    let builder = Builder::new(cache);
     for dir in arguments {
-        match toolchain.build_saying(Path::new(&dir), &mut say) {
+        match builder.build_saying(Path::new(&dir), &mut say) {
             Ok(built) => {
                 println!("{} {} bytes in {} ms", built.path.display(), built.component.len(), built.millis)
             }

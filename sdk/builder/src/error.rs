@@ -1,4 +1,6 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use crate::language::Language;
 
 /// Why no compiler for policies was found, and what to do about it.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +31,34 @@ pub enum ToolchainError {
         /// Where rustup's toolchains keep it.
         folder: PathBuf,
     },
+    /// No clang that knows WebAssembly, and none could be installed from here.
+    #[error(
+        "no clang for policies in C: {tried}\n\
+         install one, then run this again:\n  \
+         sudo apt-get update && sudo apt-get install -y --no-install-recommends clang   (Debian, Ubuntu)\n  \
+         sudo dnf install clang   (Fedora)\n  \
+         brew install llvm, and its bin folder on PATH   (macOS)"
+    )]
+    NoClang {
+        /// What was tried and how it failed.
+        tried: String,
+    },
+    /// componentize-py could not be installed.
+    #[error(
+        "no compiler for policies in Python: {tried}\n\
+         it needs Python 3.10 or newer with venv and pip, and PyPI; then run this again:\n  \
+         sudo apt-get update && sudo apt-get install -y --no-install-recommends python3-venv   (Debian, Ubuntu)"
+    )]
+    NoPython {
+        /// What was tried and how it failed.
+        tried: String,
+    },
+    /// A language whose compiler is not built in.
+    #[error("{language} cannot be compiled yet")]
+    NotYet {
+        /// The language.
+        language: Language,
+    },
     /// The cache folder cannot be written.
     #[error("cannot write {path}: {source}")]
     Cache {
@@ -42,19 +72,19 @@ pub enum ToolchainError {
 /// Why a folder did not become a component.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    /// The folder has no `Cargo.toml`.
-    #[error("{dir} has no Cargo.toml: it cannot be built from source")]
-    NoPackage {
-        /// The folder.
-        dir: PathBuf,
-    },
+    /// The folder holds no source, or source in two languages.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// Nothing here compiles the folder's language.
+    #[error(transparent)]
+    Toolchain(#[from] ToolchainError),
     /// The compiler said no.
     #[error("the policy does not compile\n{stderr}")]
     Compile {
         /// The compiler's messages as it rendered them, without colours.
         stderr: String,
     },
-    /// Cargo was stopped from outside, so nothing is known of the source.
+    /// The compiler was stopped from outside, so nothing is known of the source.
     #[error("the build was stopped ({how}): build again")]
     Killed {
         /// By what, in the operating system's words.
@@ -69,13 +99,20 @@ pub enum BuildError {
         dir: PathBuf,
     },
     /// The file that came out is not a component with a policy in it.
-    #[error(
-        "{path} exports no policy: its source must call one of jackfield_sdk's export macros, \
-         for example `jackfield_sdk::export_router!(MyPolicy);`"
-    )]
+    #[error("{path} exports no policy: {}", what_exports(*language))]
     NotAPolicy {
         /// The file.
         path: PathBuf,
+        /// What it was compiled from.
+        language: Language,
+    },
+    /// The contract that lies with the SDK cannot be used.
+    #[error("{path}: {what}")]
+    Contract {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
     },
     /// A program could not be started, or a file could not be read.
     #[error("{what}: {source}")]
@@ -87,7 +124,25 @@ pub enum BuildError {
     },
 }
 
+/// What makes a source export a policy.
+fn what_exports(language: Language) -> &'static str {
+    match language {
+        Language::Rust => {
+            "its source must call one of jackfield_sdk's export macros, \
+             for example `jackfield_sdk::export_router!(MyPolicy);`"
+        }
+        Language::Python => "app.py must define a class named Policy",
+        Language::JavaScript => "app.js must export a policy",
+        Language::C => "policy.c must define jf_describe, jf_configure and the function of its kind",
+    }
+}
+
 impl BuildError {
+    /// A file that cannot be read or written.
+    pub(crate) fn io(path: &Path, source: std::io::Error) -> BuildError {
+        BuildError::Io { what: path.display().to_string(), source }
+    }
+
     /// The compiler's messages, or this error in words where the compiler was not the one to complain.
     pub fn stderr(&self) -> String {
         match self {
@@ -149,6 +204,41 @@ pub enum FolderError {
     Kind {
         /// The kind as given.
         kind: String,
+    },
+    /// The manifest names no kind.
+    #[error(
+        "{path} needs a line like `kind = \"router\"`: slot-extractor, router, compressor or output-filter"
+    )]
+    NoKind {
+        /// The manifest.
+        path: PathBuf,
+    },
+    /// No such language.
+    #[error("`{language}` is not a language for policies: rust, python, javascript or c")]
+    Language {
+        /// The language as given.
+        language: String,
+    },
+    /// The folder has no source in any of the languages.
+    #[error("{path} cannot be built from source: it has none of Cargo.toml, app.py, app.js or policy.c")]
+    NoSource {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The folder has source in two languages.
+    #[error(
+        "{path} has both {} ({first}) and {} ({second}), and a policy is built from one language: \
+         rename or move the one that is not the policy's",
+        first.main_file(),
+        second.main_file()
+    )]
+    TwoLanguages {
+        /// The folder.
+        path: PathBuf,
+        /// One of the two.
+        first: Language,
+        /// The other.
+        second: Language,
     },
     /// The folder for a new policy holds something already.
     #[error("{path} exists and is not empty: choose another folder")]

@@ -3,6 +3,8 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Number, Value};
 
 use crate::error::FolderError;
+use crate::language::Language;
+use crate::template::PolicyKind;
 
 /// The data files of a policy folder.
 #[derive(Debug, Clone)]
@@ -13,7 +15,7 @@ pub struct PolicyDir {
     pub config: Value,
     /// `cases/*.json`, in order of their file names.
     pub cases: Vec<CaseFile>,
-    /// Whether the folder holds a crate that [`crate::Toolchain::build`] can compile.
+    /// Whether the folder holds source that [`crate::Builder::build`] can compile.
     pub has_source: bool,
 }
 
@@ -39,11 +41,32 @@ pub fn read_policy_dir(dir: &Path) -> Result<PolicyDir, FolderError> {
         Some(text) => table_to_json(&rules, parse_toml(&rules, &text)?)?,
         None => Value::Object(Map::new()),
     };
-    let has_source = dir.join("Cargo.toml").is_file();
+    let has_source = Language::of(dir).is_ok();
     Ok(PolicyDir { manifest_toml, config, cases: read_cases(&dir.join("cases"))?, has_source })
 }
 
-fn read_cases(dir: &Path) -> Result<Vec<CaseFile>, FolderError> {
+/// The kind that the folder's manifest names.
+pub(crate) fn kind_of(dir: &Path) -> Result<PolicyKind, FolderError> {
+    let path = dir.join("policy.toml");
+    let text = read(&path)?.ok_or_else(|| FolderError::Missing { path: path.clone() })?;
+    let manifest = parse_toml(&path, &text)?;
+    manifest.get("kind").and_then(toml::Value::as_str).ok_or(FolderError::NoKind { path })?.parse()
+}
+
+/// Reads a configuration on its own: TOML as JSON, dates and times as strings.
+///
+/// # Errors
+/// A missing or unreadable file, or a syntax error with its line and column.
+pub fn read_config(path: &Path) -> Result<Value, FolderError> {
+    let text = read(path)?.ok_or_else(|| FolderError::Missing { path: path.to_owned() })?;
+    table_to_json(path, parse_toml(path, &text)?)
+}
+
+/// Reads a folder of recorded cases: `*.json`, in order of their file names. Nothing where there is no such folder.
+///
+/// # Errors
+/// An unreadable folder or file, or a syntax error with its file, line and column.
+pub fn read_cases(dir: &Path) -> Result<Vec<CaseFile>, FolderError> {
     let io = |source| FolderError::Io { path: dir.to_owned(), source };
     let entries = match std::fs::read_dir(dir) {
         Ok(entries) => entries,

@@ -3,6 +3,8 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
+use crate::error::BuildError;
+
 /// What a program left behind.
 #[derive(Debug)]
 pub(crate) struct Ran {
@@ -13,6 +15,17 @@ pub(crate) struct Ran {
     pub(crate) stderr: String,
 }
 
+impl Ran {
+    /// Standard output of a compiler that succeeded.
+    pub(crate) fn compiled(self) -> Result<String, BuildError> {
+        match self.killed {
+            Some(how) => Err(BuildError::Killed { how }),
+            None if self.success => Ok(self.stdout),
+            None => Err(BuildError::Compile { stderr: self.stderr }),
+        }
+    }
+}
+
 /// Why a program gave no answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RunError {
@@ -20,6 +33,19 @@ pub(crate) enum RunError {
     Start { program: String, source: std::io::Error },
     #[error("{program} was stopped after {} s", limit.as_secs())]
     TimedOut { program: String, limit: Duration },
+}
+
+impl From<RunError> for BuildError {
+    fn from(error: RunError) -> BuildError {
+        match error {
+            RunError::Start { program, source } => {
+                BuildError::Io { what: format!("{program} cannot be started"), source }
+            }
+            RunError::TimedOut { program, .. } => {
+                BuildError::Io { what: program, source: std::io::ErrorKind::TimedOut.into() }
+            }
+        }
+    }
 }
 
 enum Line {
@@ -80,9 +106,14 @@ pub(crate) fn ask(program: impl AsRef<std::ffi::OsStr>, args: &[&str]) -> Result
     if ran.success {
         Ok(ran.stdout.trim().to_owned())
     } else {
-        let last = ran.stderr.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no message");
+        let last = last_line(&ran.stderr);
         Err(format!("{} {}: {last}", program.as_ref().to_string_lossy(), args.join(" ")))
     }
+}
+
+/// The last line of a program's messages that says something.
+pub(crate) fn last_line(stderr: &str) -> &str {
+    stderr.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or("no message")
 }
 
 fn read_lines(pipe: Option<impl Read + Send + 'static>, sender: Sender<Line>, kind: fn(String) -> Line) {

@@ -1,26 +1,24 @@
 //! Builds what `new_policy` writes, with whatever way to compile for WebAssembly this machine has.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use jackfield_builder::{BuildError, PolicyKind, Toolchain, new_policy};
+use jackfield_builder::{BuildError, Builder, FolderError, Language, PolicyKind, new_policy};
 
-/// Kept between runs, so that the SDK and its dependencies are compiled once.
-fn cache() -> PathBuf {
-    Path::new(env!("CARGO_TARGET_TMPDIR")).join("toolchain")
-}
-
-fn toolchain() -> Toolchain {
-    Toolchain::find(&cache(), &mut |line| eprintln!("{line}")).expect("a toolchain for policies")
+/// What it finds and compiles is kept between runs, so that the SDK and its dependencies are compiled once.
+fn builder() -> Builder {
+    let builder = Builder::new(Path::new(env!("CARGO_TARGET_TMPDIR")).join("toolchain"));
+    builder.prepare(Language::Rust, &mut |line| eprintln!("{line}")).expect("a toolchain for policies");
+    builder
 }
 
 #[test]
 fn a_new_policy_of_each_kind_becomes_a_small_component() {
-    let toolchain = toolchain();
+    let builder = builder();
     let root = tempfile::tempdir().expect("a folder");
     for kind in PolicyKind::ALL {
         let dir = root.path().join(kind.name());
-        new_policy(kind, &format!("my-{}", kind.name()), &dir).expect("written");
-        let built = toolchain.build(&dir).expect("it builds");
+        new_policy(kind, Language::Rust, &format!("my-{}", kind.name()), &dir).expect("written");
+        let built = builder.build(&dir).expect("it builds");
         assert!(built.component.starts_with(b"\0asm\x0d\0\x01\0"));
         assert!(built.component.len() < 400_000, "{} bytes", built.component.len());
         let text = String::from_utf8_lossy(&built.component);
@@ -33,14 +31,14 @@ fn a_new_policy_of_each_kind_becomes_a_small_component() {
 
 #[test]
 fn a_policy_that_does_not_compile_gives_the_compilers_words_with_the_place() {
-    let toolchain = toolchain();
+    let builder = builder();
     let root = tempfile::tempdir().expect("a folder");
     let dir = root.path().join("broken");
-    new_policy(PolicyKind::Router, "broken", &dir).expect("written");
+    new_policy(PolicyKind::Router, Language::Rust, "broken", &dir).expect("written");
     let source = dir.join("src/lib.rs");
     let text = std::fs::read_to_string(&source).expect("source").replace("fleet.first()", "fleet.frist()");
     std::fs::write(&source, text).expect("written");
-    let error = toolchain.build(&dir).expect_err("it does not compile");
+    let error = builder.build(&dir).expect_err("it does not compile");
     assert!(matches!(error, BuildError::Compile { .. }));
     assert!(error.stderr().contains("no method named `frist`"), "{error}");
     assert!(error.stderr().contains("src/lib.rs:"), "{error}");
@@ -48,7 +46,7 @@ fn a_policy_that_does_not_compile_gives_the_compilers_words_with_the_place() {
 
 #[test]
 fn a_crate_without_a_policy_is_refused_with_what_to_add() {
-    let toolchain = toolchain();
+    let builder = builder();
     let root = tempfile::tempdir().expect("a folder");
     let dir = root.path().join("empty");
     std::fs::create_dir_all(dir.join("src")).expect("made");
@@ -59,10 +57,11 @@ fn a_crate_without_a_policy_is_refused_with_what_to_add() {
         std::fs::write(dir.join("Cargo.toml"), manifest).expect("written");
     };
     write("");
-    let error = toolchain.build(&dir).expect_err("a plain library");
+    let error = builder.build(&dir).expect_err("a plain library");
     assert!(matches!(error, BuildError::NoArtifact { .. }), "{error}");
     write("crate-type = [\"cdylib\"]");
-    let error = toolchain.build(&dir).expect_err("no policy in it");
+    let error = builder.build(&dir).expect_err("no policy in it");
     assert!(matches!(error, BuildError::NotAPolicy { .. }), "{error}");
-    assert!(matches!(toolchain.build(root.path()), Err(BuildError::NoPackage { .. })));
+    let nothing = builder.build(root.path());
+    assert!(matches!(nothing, Err(BuildError::Folder(FolderError::NoSource { .. }))));
 }

@@ -3,6 +3,7 @@
 pub mod admin;
 pub mod answer;
 pub mod ask;
+pub mod command;
 pub mod host;
 pub mod http;
 pub mod wire;

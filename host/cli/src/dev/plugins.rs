@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use jackfield_builder::Toolchain;
+use jackfield_builder::Builder;
 use jackfield_policy::{Applied, Refusal, Registry, Upload};
 
-use super::watch::{self, Change};
 use crate::policies::{PolicyFolder, policy_folders};
+use crate::watch::{Change, Watch, Watched};
 
 /// Everything under `plugins/`, and the registry that it goes to.
 pub(super) struct Plugins {
     folder: PathBuf,
-    toolchain: Toolchain,
+    builder: Builder,
     registry: Arc<Registry>,
     known: BTreeMap<PathBuf, Known>,
 }
@@ -26,9 +26,9 @@ struct Known {
 }
 
 impl Plugins {
-    pub(super) fn new(folder: PathBuf, toolchain: Toolchain, registry: Arc<Registry>) -> Plugins {
+    pub(super) fn new(folder: PathBuf, builder: Builder, registry: Arc<Registry>) -> Plugins {
         let folder = folder.canonicalize().unwrap_or(folder);
-        Plugins { folder, toolchain, registry, known: BTreeMap::new() }
+        Plugins { folder, builder, registry, known: BTreeMap::new() }
     }
 
     /// Builds and activates every plugin. One that fails is reported; the others serve.
@@ -40,12 +40,11 @@ impl Plugins {
 
     /// Swaps what is saved, for as long as the process lives.
     pub(super) fn watch(mut self) {
-        let folder = self.folder.clone();
-        if let Err(error) = watch::each_change(&folder, |changes| self.react(changes)) {
-            eprintln!(
-                "watching {} failed: {error}; saving no longer swaps, restart to mend",
-                folder.display()
-            );
+        let watched = Watched::Inside(self.folder.clone());
+        let ended = Watch::start(watched).and_then(|watch| watch.each_change(|changes| self.react(changes)));
+        if let Err(error) = ended {
+            let folder = self.folder.display();
+            eprintln!("watching {folder} failed: {error}; saving no longer swaps, restart to mend");
         }
     }
 
@@ -83,7 +82,7 @@ impl Plugins {
     fn upload(&self, folder: &PolicyFolder, change: &Change) -> Result<Upload, String> {
         let built = match self.known.get(folder.path()) {
             Some(known) if !change.source => folder.with_component(Arc::clone(&known.component)),
-            _ => folder.build(&self.toolchain),
+            _ => folder.build(&self.builder),
         };
         built.map_err(|error| error.to_string())
     }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use jackfield_builder::{BuildError, FolderError, Toolchain, read_policy_dir};
+use jackfield_builder::{BuildError, Builder, CaseFile, FolderError, Language, PolicyDir, read_policy_dir};
 use jackfield_policy::{Case, Manifest, ManifestError, Upload};
 
 /// A folder with a `policy.toml`.
@@ -55,30 +55,48 @@ impl PolicyFolder {
             .map_or_else(|| self.path.display().to_string(), |name| name.to_string_lossy().into_owned())
     }
 
+    /// Whether it has something to build from.
+    pub(crate) fn has_source(&self) -> bool {
+        Language::of(&self.path).is_ok()
+    }
+
     /// Compiles the folder and reads what lies beside the source.
-    pub(crate) fn build(&self, toolchain: &Toolchain) -> Result<Upload, SourceError> {
-        let built = toolchain.build(&self.path)?;
-        self.with_component(built.component.into())
+    pub(crate) fn build(&self, builder: &Builder) -> Result<Upload, SourceError> {
+        self.with_component(self.compile(builder)?)
+    }
+
+    /// Compiles the folder. Says on standard error what is looked for or installed to compile it.
+    pub(crate) fn compile(&self, builder: &Builder) -> Result<Arc<[u8]>, SourceError> {
+        let mut say = |line: &str| eprintln!("toolchain: {line}");
+        builder.prepare(Language::of(&self.path)?, &mut say).map_err(BuildError::from)?;
+        Ok(builder.build(&self.path)?.component.into())
+    }
+
+    /// Its data files, of which only the syntax was checked.
+    pub(crate) fn data(&self) -> Result<PolicyDir, FolderError> {
+        read_policy_dir(&self.path)
     }
 
     /// The upload of an already compiled component with the folder's data files as they are now.
     pub(crate) fn with_component(&self, component: Arc<[u8]>) -> Result<Upload, SourceError> {
-        let files = read_policy_dir(&self.path)?;
-        let manifest = Manifest::from_toml(&files.manifest_toml)
-            .map_err(|cause| SourceError::Manifest { path: self.path.join("policy.toml"), cause })?;
-        let mut cases = Vec::new();
-        for file in files.cases {
-            cases
-                .extend(read_cases(file.json).map_err(|cause| SourceError::Case { path: file.path, cause })?);
-        }
-        Ok(Upload { manifest, component, config: files.config, cases })
+        let data = self.data()?;
+        let manifest = self.manifest(&data)?;
+        let cases = data.cases.into_iter().map(read_cases).collect::<Result<Vec<_>, _>>()?;
+        Ok(Upload { manifest, component, config: data.config, cases: cases.into_iter().flatten().collect() })
+    }
+
+    /// The manifest among its data files.
+    pub(crate) fn manifest(&self, data: &PolicyDir) -> Result<Manifest, SourceError> {
+        Manifest::from_toml(&data.manifest_toml)
+            .map_err(|cause| SourceError::Manifest { path: self.path.join("policy.toml"), cause })
     }
 }
 
 /// A file holds one case or a list of them.
-fn read_cases(json: serde_json::Value) -> Result<Vec<Case>, serde_json::Error> {
-    match json {
+pub(crate) fn read_cases(file: CaseFile) -> Result<Vec<Case>, SourceError> {
+    let read = match file.json {
         list @ serde_json::Value::Array(_) => serde_json::from_value(list),
-        one => Ok(vec![serde_json::from_value(one)?]),
-    }
+        one => serde_json::from_value(one).map(|case| vec![case]),
+    };
+    read.map_err(|cause| SourceError::Case { path: file.path, cause })
 }

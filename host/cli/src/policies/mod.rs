@@ -1,13 +1,22 @@
-//! Policy folders: made, built, tested, and handed to the registry.
+//! Policies on disk and on a server: made, built, checked, tested, measured, deployed, and handed to the registry.
 
+mod bench;
+mod changes;
+mod check;
+mod files;
 mod folder;
+mod inspect;
 mod prebuilt;
+mod remote;
+mod show;
+mod subject;
+mod test;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use jackfield_builder::{PolicyKind, Toolchain, new_policy};
-use jackfield_policy::{NoServices, Registry, Runtime, RuntimeConfig};
+use jackfield_builder::{Builder, Language, PolicyKind, new_policy};
+use jackfield_policy::{NoServices, Runtime, RuntimeConfig};
 
 pub(crate) use folder::{PolicyFolder, is_policy_folder, policy_folders};
 pub(crate) use prebuilt::{read_prebuilt, write_prebuilt};
@@ -18,61 +27,48 @@ use crate::dirs::Dirs;
 
 pub(crate) fn run(command: &PolicyCommand, dirs: &Dirs) -> Result<(), Failure> {
     match command {
-        PolicyCommand::New { kind, name, dir } => new(kind, name, dir),
+        PolicyCommand::New { kind, lang, name, dir } => new(kind, lang, name, dir),
         PolicyCommand::Build { folders, out } => build(folders, out, dirs),
-        PolicyCommand::Test { folders } => test(folders, dirs),
+        PolicyCommand::Check { paths } => check::run(paths, dirs),
+        PolicyCommand::Test(args) => test::run(args, dirs),
+        PolicyCommand::Bench(args) => bench::run(args, dirs),
+        PolicyCommand::Inspect { path, config, json } => inspect::run(path, config.as_deref(), *json, dirs),
+        PolicyCommand::Push(args) => remote::push(args, dirs),
+        PolicyCommand::Promote { name, admin } => remote::promote(name, admin),
+        PolicyCommand::Rollback { name, admin } => remote::rollback(name, admin),
+        PolicyCommand::Status(args) => remote::status(args),
+        PolicyCommand::Diff { before, after, admin } => remote::diff(before, after, admin, dirs),
     }
 }
 
-/// Finds a compiler for policies and says on standard error what it does.
-pub(crate) fn toolchain(dirs: &Dirs) -> Result<Toolchain, Failure> {
-    let mut say = |line: &str| eprintln!("toolchain: {line}");
-    Toolchain::find(&dirs.toolchain(), &mut say).map_err(Failure::failed)
+/// What compiles policies, in every language.
+pub(crate) fn builder(dirs: &Dirs) -> Builder {
+    Builder::new(dirs.toolchain())
 }
 
-fn new(kind: &str, name: &str, dir: &Path) -> Result<(), Failure> {
+/// The runtime that serves, with a stand-in for the model.
+fn runtime() -> Result<Arc<Runtime>, Failure> {
+    Runtime::new(RuntimeConfig::default(), Arc::new(NoServices)).map_err(Failure::failed)
+}
+
+fn new(kind: &str, language: &str, name: &str, dir: &Path) -> Result<(), Failure> {
     let kind: PolicyKind = kind.parse().map_err(Failure::usage)?;
+    let language: Language = language.parse().map_err(Failure::usage)?;
     let folder = dir.join(name);
-    new_policy(kind, name, &folder).map_err(Failure::failed)?;
+    new_policy(kind, language, name, &folder).map_err(Failure::failed)?;
     println!("{}", folder.display());
     Ok(())
 }
 
 fn build(folders: &[PathBuf], out: &Path, dirs: &Dirs) -> Result<(), Failure> {
     let folders = expand(folders)?;
-    let toolchain = toolchain(dirs)?;
+    let builder = builder(dirs);
     for folder in folders {
-        let upload = folder.build(&toolchain).map_err(Failure::failed)?;
+        let upload = folder.build(&builder).map_err(Failure::failed)?;
         let written = write_prebuilt(&folder, &upload, out).map_err(Failure::failed)?;
         println!("{} {} bytes", written.display(), upload.component.len());
     }
     Ok(())
-}
-
-/// Runs each folder's cases through the whole of what an activation does.
-fn test(folders: &[PathBuf], dirs: &Dirs) -> Result<(), Failure> {
-    let folders = expand(folders)?;
-    let toolchain = toolchain(dirs)?;
-    let runtime = Runtime::new(RuntimeConfig::default(), Arc::new(NoServices)).map_err(Failure::failed)?;
-    let registry = Registry::open(runtime, None).map_err(Failure::failed)?;
-    let mut failed = 0;
-    for folder in &folders {
-        let outcome = folder.build(&toolchain).map_err(Failure::failed).and_then(|upload| {
-            let cases = upload.cases.len();
-            registry.put(upload).map(|_| cases).map_err(Failure::failed)
-        });
-        match outcome {
-            Ok(cases) => println!("{}: {cases} cases passed", folder.name()),
-            Err(Failure::Usage(why) | Failure::Failed(why)) => {
-                failed += 1;
-                println!("{}: {why}", folder.name());
-            }
-        }
-    }
-    match failed {
-        0 => Ok(()),
-        failed => Err(Failure::failed(format!("{failed} of {} policies failed", folders.len()))),
-    }
 }
 
 /// Policy folders as they are; of any other folder the policy folders in it.

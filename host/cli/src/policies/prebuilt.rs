@@ -11,7 +11,7 @@ use jackfield_policy::Upload;
 use super::folder::{PolicyFolder, SourceError, policy_folders};
 
 /// The component's name in a built folder.
-const COMPONENT: &str = "policy.wasm";
+pub(super) const COMPONENT: &str = "policy.wasm";
 
 /// A folder of built policies that cannot be read or written.
 #[derive(Debug, thiserror::Error)]

@@ -1,53 +1,78 @@
-//! Whether an answer holds what a case expects.
+//! Where an answer does not hold what a case expects.
 
 use serde_json::Value;
 
 /// Numbers are equal within this, relative to the larger: the contract has 32-bit floats.
 const TOLERANCE: f64 = 1e-5;
 
-/// # Errors
-/// The first place where it does not, with what was expected and found.
-pub(super) fn holds(answer: &Value, expect: &Value) -> Result<(), String> {
-    if let Some(part) = expect.get("error").and_then(Value::as_str) {
-        return match answer.get("error").and_then(Value::as_str) {
-            Some(message) if message.contains(part) => Ok(()),
-            _ => Err(format!("expected an error with {part:?}, found {answer}")),
-        };
-    }
-    at("", answer, expect)
+/// A place where an answer is not what a case expects.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    /// JSON pointer to the place; empty for the answer as a whole.
+    pub path: String,
+    /// What the case expects there.
+    pub expected: Value,
+    /// What the answer has there; null where it has nothing.
+    pub found: Value,
 }
 
-fn at(path: &str, answer: &Value, expect: &Value) -> Result<(), String> {
-    let differs = || {
-        let place = if path.is_empty() { "the answer" } else { path };
-        Err(format!("{place}: expected {expect}, found {answer}"))
-    };
+impl std::fmt::Display for Difference {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let place = if self.path.is_empty() { "the answer" } else { &self.path };
+        write!(f, "{place}: expected {}, found {}", self.expected, self.found)
+    }
+}
+
+/// Every place where an answer does not hold what is expected.
+pub(super) fn differences(answer: &Value, expect: &Value) -> Vec<Difference> {
+    match (answer.get("error").and_then(Value::as_str), expect.get("error").and_then(Value::as_str)) {
+        (Some(message), Some(part)) if message.contains(part) => Vec::new(),
+        (Some(_), None) | (None, Some(_)) => {
+            vec![Difference { path: String::new(), expected: expect.clone(), found: answer.clone() }]
+        }
+        (Some(message), Some(_)) => vec![Difference {
+            path: "/error".into(),
+            expected: expect["error"].clone(),
+            found: message.into(),
+        }],
+        (None, None) => {
+            let mut found = Vec::new();
+            at("", answer, expect, &mut found);
+            found
+        }
+    }
+}
+
+fn at(path: &str, answer: &Value, expect: &Value, differences: &mut Vec<Difference>) {
     match (answer, expect) {
         (Value::Object(answer), Value::Object(expect)) => {
             for (name, expect) in expect {
                 let found = answer.get(name).unwrap_or(&Value::Null);
-                at(&format!("{path}/{name}"), found, expect)?;
+                at(&format!("{path}/{}", escape(name)), found, expect, differences);
             }
-            Ok(())
         }
         (Value::Array(answer), Value::Array(expect)) if answer.len() == expect.len() => {
-            let pairs = answer.iter().zip(expect).enumerate();
-            for (index, (answer, expect)) in pairs {
-                at(&format!("{path}/{index}"), answer, expect)?;
-            }
-            Ok(())
-        }
-        (Value::Number(answer), Value::Number(expect)) => {
-            let (answer, expect) = (answer.as_f64(), expect.as_f64());
-            let close = |a: f64, b: f64| (a - b).abs() <= TOLERANCE * a.abs().max(b.abs());
-            match answer.zip(expect) {
-                Some((answer, expect)) if close(answer, expect) => Ok(()),
-                _ => differs(),
+            for (index, (answer, expect)) in answer.iter().zip(expect).enumerate() {
+                at(&format!("{path}/{index}"), answer, expect, differences);
             }
         }
-        _ if answer == expect => Ok(()),
-        _ => differs(),
+        (Value::Number(a), Value::Number(b)) if close(a.as_f64(), b.as_f64()) => {}
+        _ if answer == expect => {}
+        _ => differences.push(Difference {
+            path: path.to_owned(),
+            expected: expect.clone(),
+            found: answer.clone(),
+        }),
     }
+}
+
+fn close(a: Option<f64>, b: Option<f64>) -> bool {
+    a.zip(b).is_some_and(|(a, b)| (a - b).abs() <= TOLERANCE * a.abs().max(b.abs()))
+}
+
+/// A name as a part of a JSON pointer.
+fn escape(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
 }
 
 #[cfg(test)]
@@ -55,6 +80,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    fn shown(answer: &Value, expect: Value) -> Vec<String> {
+        differences(answer, &expect).iter().map(Difference::to_string).collect()
+    }
 
     #[test]
     fn what_is_expected_is_a_part_of_the_answer() {
@@ -65,27 +94,38 @@ mod tests {
             json!({ "set": [{ "confidence": 0.9 }] }),
             json!({ "task": null, "absent": null }),
         ] {
-            assert_eq!(holds(&answer, &expect), Ok(()), "{expect}");
+            assert_eq!(differences(&answer, &expect), [], "{expect}");
         }
     }
 
     #[test]
-    fn a_difference_is_shown_with_its_place() {
-        let answer = json!({ "set": [{ "name": "a" }], "next": "model" });
-        let differs = |expect: Value| holds(&answer, &expect).expect_err("differs");
-        assert_eq!(differs(json!({ "set": [{ "name": "b" }] })), r#"/set/0/name: expected "b", found "a""#);
-        assert!(differs(json!({ "set": [] })).starts_with("/set: "));
-        assert!(differs(json!({ "next": null })).starts_with("/next: "));
-        assert!(differs(json!({ "nxet": "model" })).contains("found null"));
-        assert!(differs(json!([])).starts_with("the answer: "));
-        assert!(differs(json!({ "error": "x" })).contains("expected an error"));
+    fn every_difference_is_shown_with_its_place() {
+        let answer = json!({ "set": [{ "name": "a" }], "next": "model", "a/b": 1 });
+        let all = shown(&answer, json!({ "a/b": 2, "next": null, "nxet": 1, "set": [{ "name": "b" }] }));
+        assert_eq!(
+            all,
+            [
+                "/a~1b: expected 2, found 1",
+                "/next: expected null, found \"model\"",
+                "/nxet: expected 1, found null",
+                "/set/0/name: expected \"b\", found \"a\"",
+            ]
+        );
+        assert_eq!(shown(&answer, json!({ "set": [] })), ["/set: expected [], found [{\"name\":\"a\"}]"]);
+        assert!(shown(&answer, json!([]))[0].starts_with("the answer: "));
     }
 
     #[test]
     fn an_error_is_expected_by_a_part_of_its_message() {
         let answer = json!({ "error": "no rule for this" });
-        assert_eq!(holds(&answer, &json!({ "error": "no rule" })), Ok(()));
-        assert!(holds(&answer, &json!({ "error": "other" })).is_err());
-        assert!(holds(&answer, &json!({ "state": "s" })).is_err());
+        assert!(shown(&answer, json!({ "error": "no rule" })).is_empty());
+        assert_eq!(
+            shown(&answer, json!({ "error": "other" })),
+            ["/error: expected \"other\", found \"no rule for this\""]
+        );
+        let unexpected = shown(&answer, json!({ "state": "s" }));
+        assert!(unexpected[0].contains("found {\"error\":\"no rule for this\"}"), "{unexpected:?}");
+        let missing = shown(&json!({ "state": "s" }), json!({ "error": "x" }));
+        assert!(missing[0].contains("found {\"state\":\"s\"}"), "{missing:?}");
     }
 }

@@ -1,9 +1,16 @@
 //! Cases of output filters: windows as they are, or a text played as a stream.
 
+use std::time::Duration;
+
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{Fault, Policy, stream::FilterStream, types::Window};
+use super::timed;
+use crate::{
+    Fault, Policy,
+    stream::FilterStream,
+    types::{Verdict, Window},
+};
 
 /// Longer texts are not cut in two at every place.
 const MAX_CUT_SCALARS: usize = 400;
@@ -17,28 +24,67 @@ pub(super) enum Input {
 }
 
 /// The outer error is a failure of the case, the inner one of the policy.
-pub(super) fn answer(policy: &Policy, input: Input) -> Result<Result<Value, Fault>, String> {
+pub(super) fn answer(policy: &Policy, input: &Input) -> Result<Result<Value, Fault>, String> {
     match input {
         Input::Windows(windows) => {
-            let verdicts = policy.review(&windows);
+            let verdicts = policy.review(windows);
             Ok(verdicts.map(|called| json!({ "verdicts": called.answer })))
         }
         Input::Stream(deltas) => {
-            let deltas: Vec<&str> = deltas.iter().map(String::as_str).collect();
-            Ok(play(policy, &deltas).map(|played| played.json()))
+            Ok(play(&parts(deltas), policy, &mut review(policy)).map(|played| played.json()))
         }
-        Input::Text(text) => everywhere(policy, &text),
+        Input::Text(text) => everywhere(policy, text),
     }
+}
+
+/// How long each call of the policy takes, a text played whole.
+pub(super) fn time(policy: &Policy, input: &Input) -> Result<Vec<Duration>, Fault> {
+    let mut taken = Vec::new();
+    let mut timed_review = |window: Window| {
+        let mut verdicts = None;
+        taken.extend(timed(|| {
+            let called = policy.review(&[window])?;
+            verdicts = called.answer.into_iter().next();
+            Ok(())
+        })?);
+        Ok(verdicts.unwrap_or_default())
+    };
+    match input {
+        Input::Windows(windows) => return timed(|| policy.review(windows)),
+        Input::Stream(deltas) => play(&parts(deltas), policy, &mut timed_review)?,
+        Input::Text(text) => play(&[text], policy, &mut timed_review)?,
+    };
+    Ok(taken)
+}
+
+fn parts(deltas: &[String]) -> Vec<&str> {
+    deltas.iter().map(String::as_str).collect()
+}
+
+/// Shows a window to the policy.
+type Review<'a> = dyn FnMut(Window) -> Result<Verdict, Fault> + 'a;
+
+fn review(policy: &Policy) -> impl FnMut(Window) -> Result<Verdict, Fault> {
+    |window| Ok(policy.review(&[window])?.answer.into_iter().next().unwrap_or_default())
+}
+
+/// What the filter makes of a whole answer.
+///
+/// # Errors
+/// Any [`Fault`].
+pub(crate) fn through(policy: &Policy, text: &str) -> Result<Played, Fault> {
+    play(&[text], policy, &mut review(policy))
 }
 
 /// A text whole, and cut at every place.
 fn everywhere(policy: &Policy, text: &str) -> Result<Result<Value, Fault>, String> {
-    let whole = match play(policy, &[text]) {
+    let whole = match through(policy, text) {
         Ok(played) => played,
         Err(fault) => return Ok(Err(fault)),
     };
     for deltas in cuts(text) {
-        let played = play(policy, &deltas).map_err(|fault| format!("cut as {deltas:?}: {fault}"))?;
+        let played = play(&deltas, policy, &mut review(policy))
+            .map_err(|fault| format!("cut as {deltas:?}: {fault}"))?;
         if played != whole {
             return Err(format!(
                 "cut as {deltas:?} it comes out as {}, whole as {}",
@@ -75,29 +121,22 @@ impl Played {
     }
 }
 
-/// What the filter makes of a text that comes in these pieces.
-///
-/// # Errors
-/// Any [`Fault`].
-pub(crate) fn play(policy: &Policy, deltas: &[&str]) -> Result<Played, Fault> {
+fn play(deltas: &[&str], policy: &Policy, review: &mut Review<'_>) -> Result<Played, Fault> {
     let mut stream = FilterStream::new(policy, 0);
     let mut played = Played::default();
     for delta in deltas {
         stream.feed(delta);
-        step(policy, &mut stream, &mut played)?;
+        step(review, &mut stream, &mut played)?;
     }
     stream.finish();
-    step(policy, &mut stream, &mut played)?;
+    step(review, &mut stream, &mut played)?;
     Ok(played)
 }
 
-fn step(policy: &Policy, stream: &mut FilterStream, played: &mut Played) -> Result<(), Fault> {
+fn step(review: &mut Review<'_>, stream: &mut FilterStream, played: &mut Played) -> Result<(), Fault> {
     let sent = match stream.window() {
         None => stream.pass(),
-        Some(window) => {
-            let verdicts = policy.review(&[window])?.answer;
-            stream.apply(verdicts.into_iter().next().unwrap_or_default())
-        }
+        Some(window) => stream.apply(review(window)?),
     };
     played.sent.push_str(&sent.text);
     played.stop = played.stop.take().or(sent.stop);

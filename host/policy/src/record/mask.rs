@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Record;
-use crate::{Policy, cases::play};
+use crate::{Policy, cases::through};
 
 /// The same record, its arguments, outcome and imports' answers masked. What names things (versions, turn, tenant) stays.
 ///
@@ -11,20 +11,20 @@ use crate::{Policy, cases::play};
 /// The filter failed, or what it made of the texts is no record any more.
 pub(super) fn masked(record: &Record, filter: &Policy) -> Result<Record, String> {
     let mut record = record.clone();
-    record.call = through(&record.call, filter)?;
-    record.outcome = through(&record.outcome, filter)?;
-    record.imports = through(&record.imports, filter)?;
-    record.turn.headers = through(&record.turn.headers, filter)?;
+    record.call = masked_part(&record.call, filter)?;
+    record.outcome = masked_part(&record.outcome, filter)?;
+    record.imports = masked_part(&record.imports, filter)?;
+    record.turn.headers = masked_part(&record.turn.headers, filter)?;
     Ok(record)
 }
 
-fn through<T: serde::Serialize + serde::de::DeserializeOwned>(
+fn masked_part<T: serde::Serialize + serde::de::DeserializeOwned>(
     part: &T,
     filter: &Policy,
 ) -> Result<T, String> {
     let mut value = serde_json::to_value(part).map_err(|error| error.to_string())?;
     each_text(&mut value, &mut |text| {
-        let played = play(filter, &[text]).map_err(|fault| format!("the mask failed: {fault}"))?;
+        let played = through(filter, text).map_err(|fault| format!("the mask failed: {fault}"))?;
         *text = played.sent;
         Ok(())
     })?;

@@ -25,7 +25,7 @@ pub(crate) fn check(engine: &Engine, component: &Component, kind: Kind) -> Resul
     check_exports(&exports, kind)
 }
 
-fn check_import(import: &str) -> Result<(), Refusal> {
+pub(crate) fn check_import(import: &str) -> Result<(), Refusal> {
     let unknown = || Refusal::Import { import: import.to_owned() };
     let (interface, version) = of_contract(import).ok_or_else(unknown)?;
     check_version(interface, version, import)?;
@@ -33,7 +33,7 @@ fn check_import(import: &str) -> Result<(), Refusal> {
     if known { Ok(()) } else { Err(unknown()) }
 }
 
-fn check_exports(exports: &[&str], kind: Kind) -> Result<(), Refusal> {
+pub(crate) fn check_exports(exports: &[&str], kind: Kind) -> Result<(), Refusal> {
     let exported: Vec<&str> =
         exports.iter().filter_map(|name| of_contract(name)).map(|(interface, _)| interface).collect();
     for name in exports {
@@ -55,7 +55,7 @@ fn check_exports(exports: &[&str], kind: Kind) -> Result<(), Refusal> {
 }
 
 /// Interface and version of a name of the contract's package, whatever the version.
-fn of_contract(name: &str) -> Option<(&str, &str)> {
+pub(crate) fn of_contract(name: &str) -> Option<(&str, &str)> {
     let rest = name.strip_prefix(PACKAGE)?.strip_prefix('/')?;
     Some(rest.split_once('@').unwrap_or((rest, "")))
 }

@@ -49,12 +49,13 @@ impl Runtime {
             life,
             log_budget: Arc::new(LogBudget::new(limits.log_lines_per_s)),
             gate: Gate::new(limits.instances as usize),
+            peak_memory: Default::default(),
         };
         Ok((ready, description))
     }
 
     /// Tell what is plainly not a component before the compiler sees it.
-    fn sniff(&self, bytes: &[u8]) -> Result<(), Refusal> {
+    pub(super) fn sniff(&self, bytes: &[u8]) -> Result<(), Refusal> {
         let max = self.config.max_component_bytes;
         if bytes.len() > max {
             let bytes = bytes.len();
@@ -73,7 +74,7 @@ impl Runtime {
         Err(Refusal::NotAComponent { what })
     }
 
-    fn compile(&self, bytes: &[u8]) -> Result<Component, Refusal> {
+    pub(super) fn compile(&self, bytes: &[u8]) -> Result<Component, Refusal> {
         // On threads of their own: what a thread begins here, wasmtime shares among the others of the same pool.
         self.compilers
             .install(|| Component::new(&self.engine, bytes))

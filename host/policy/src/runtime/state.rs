@@ -79,6 +79,11 @@ impl CallState {
         self.phase = phase;
     }
 
+    /// What its instance has taken of linear memory.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.memory_bytes
+    }
+
     /// Begin a deadline anew.
     pub(super) fn restart(&mut self, deadline_ms: u32) {
         self.limits.deadline_ms = deadline_ms;

@@ -8,7 +8,6 @@ use jackfield_sdk::{Description, Edit, Policy, Role, Span, Turn};
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// Beginnings that are dropped, as written.
-    #[serde(default)]
     greetings: Vec<String>,
 }
 
@@ -20,6 +19,7 @@ impl Policy for NoGreetings {
 
     fn describe() -> Description {
         Description::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"))
+            .with_config_schema(include_str!("../config.schema.json"))
     }
 
     fn configure(config: Config) -> Result<Self, String> {

@@ -1,0 +1,16 @@
+"""What componentize-py makes the component of a compressor of."""
+
+import app
+from wit_world import exports
+from wit_world.exports import compression
+
+from jackfield.component import Component
+from jackfield.types import Edit
+
+_component = Component(app.Policy, compression)
+Lifecycle = _component.Lifecycle
+
+
+class Compression(exports.Compression):
+    def compress(self, turn, parts, budget):
+        return _component.call("compress", list[Edit], turn, parts, budget)

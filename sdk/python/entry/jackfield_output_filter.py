@@ -1,0 +1,19 @@
+"""What componentize-py makes the component of a output filter of."""
+
+import app
+from wit_world import exports
+from wit_world.exports import output_filtering
+
+from jackfield.component import Component
+from jackfield.types import Verdict
+
+_component = Component(app.Policy, output_filtering)
+Lifecycle = _component.Lifecycle
+
+
+class OutputFiltering(exports.OutputFiltering):
+    def interests(self):
+        return _component.interests()
+
+    def review(self, windows):
+        return _component.call("review", list[Verdict], windows)

@@ -1,0 +1,16 @@
+"""What componentize-py makes the component of a router of."""
+
+import app
+from wit_world import exports
+from wit_world.exports import routing
+
+from jackfield.component import Component
+from jackfield.types import Decision
+
+_component = Component(app.Policy, routing)
+Lifecycle = _component.Lifecycle
+
+
+class Routing(exports.Routing):
+    def route(self, turn, request, fleet):
+        return _component.call("route", Decision, turn, request, fleet)

@@ -1,0 +1,16 @@
+"""What componentize-py makes the component of a slot extractor of."""
+
+import app
+from wit_world import exports
+from wit_world.exports import slot_extraction
+
+from jackfield.component import Component
+from jackfield.types import Transition
+
+_component = Component(app.Policy, slot_extraction)
+Lifecycle = _component.Lifecycle
+
+
+class SlotExtraction(exports.SlotExtraction):
+    def extract(self, turn, recent, dialog):
+        return _component.call("extract", Transition, turn, recent, dialog)
