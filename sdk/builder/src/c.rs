@@ -160,3 +160,15 @@ fn find_clang() -> Option<String> {
         ask(clang, &["--print-targets"]).is_ok_and(|targets| targets.contains("wasm32"))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::SDK;
+    use crate::sdk::tests::carries_all;
+
+    #[test]
+    fn the_carried_sdk_has_every_file_of_the_sdk() {
+        carries_all(&SDK, "c", &[".c", ".h"]);
+        carries_all(&SDK, "c/include", &[".h"]);
+    }
+}

@@ -53,11 +53,16 @@ pub enum ToolchainError {
         /// What was tried and how it failed.
         tried: String,
     },
-    /// A language whose compiler is not built in.
-    #[error("{language} cannot be compiled yet")]
-    NotYet {
-        /// The language.
-        language: Language,
+    /// No Node.js, an old one, or what is needed from npm could not be installed.
+    #[error(
+        "no compiler for policies in JavaScript: {tried}\n\
+         it needs Node.js 18 or newer with npm, and npm's registry; then run this again:\n  \
+         sudo apt-get update && sudo apt-get install -y --no-install-recommends nodejs npm   (Debian 12, Ubuntu 24.04 or newer)\n  \
+         brew install node   (macOS), or https://nodejs.org for any system"
+    )]
+    NoNode {
+        /// What was tried and how it failed.
+        tried: String,
     },
     /// The cache folder cannot be written.
     #[error("cannot write {path}: {source}")]
@@ -132,7 +137,10 @@ fn what_exports(language: Language) -> &'static str {
              for example `jackfield_sdk::export_router!(MyPolicy);`"
         }
         Language::Python => "app.py must define a class named Policy",
-        Language::JavaScript => "app.js must export a policy",
+        Language::JavaScript => {
+            "app.js must export what the SDK's function of its kind gives, \
+             for example `export const { lifecycle, routing } = router(MyPolicy);`"
+        }
         Language::C => "policy.c must define jf_describe, jf_configure and the function of its kind",
     }
 }
@@ -220,7 +228,9 @@ pub enum FolderError {
         language: String,
     },
     /// The folder has no source in any of the languages.
-    #[error("{path} cannot be built from source: it has none of Cargo.toml, app.py, app.js or policy.c")]
+    #[error(
+        "{path} cannot be built from source: it has none of Cargo.toml, app.py, app.js (or app.ts) or policy.c"
+    )]
     NoSource {
         /// The folder.
         path: PathBuf,

@@ -12,7 +12,7 @@ pub enum Language {
     Rust,
     /// Taken into a component by componentize-py, interpreter included.
     Python,
-    /// Taken into a component with a JavaScript engine.
+    /// Or TypeScript; taken into a component by componentize-qjs, QuickJS included.
     JavaScript,
     /// Compiled by clang; needs no C library.
     C,
@@ -42,12 +42,18 @@ impl Language {
         }
     }
 
+    /// Whether its main file lies in a folder; JavaScript's may be written in TypeScript.
+    fn lies_in(self, folder: &Path) -> bool {
+        let typed = self == Language::JavaScript && folder.join("app.ts").is_file();
+        typed || folder.join(self.main_file()).is_file()
+    }
+
     /// The language of a policy folder, by the main file that lies in it.
     ///
     /// # Errors
     /// [`FolderError::NoSource`] where none lies there, [`FolderError::TwoLanguages`] where more than one does.
     pub fn of(folder: &Path) -> Result<Language, FolderError> {
-        let present = |language: &Language| folder.join(language.main_file()).is_file();
+        let present = |language: &Language| language.lies_in(folder);
         let mut found = Language::ALL.into_iter().filter(present);
         match (found.next(), found.next()) {
             (Some(language), None) => Ok(language),
@@ -92,11 +98,14 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let put = |name: &str| std::fs::write(folder.path().join(name), "").expect("written");
         let none = Language::of(folder.path()).expect_err("nothing there").to_string();
-        assert!(none.contains("Cargo.toml, app.py, app.js or policy.c"), "{none}");
+        assert!(none.contains("Cargo.toml, app.py, app.js (or app.ts) or policy.c"), "{none}");
         put("policy.c");
         assert_eq!(Language::of(folder.path()).ok(), Some(Language::C));
         put("app.py");
         let two = Language::of(folder.path()).expect_err("two").to_string();
         assert!(two.contains("app.py") && two.contains("policy.c"), "{two}");
+        let typed = tempfile::tempdir().expect("a folder");
+        std::fs::write(typed.path().join("app.ts"), "").expect("written");
+        assert_eq!(Language::of(typed.path()).ok(), Some(Language::JavaScript));
     }
 }

@@ -126,3 +126,15 @@ fn command(program: impl AsRef<std::ffi::OsStr>, args: &[&str], say: Say<'_>) ->
     let ran = run(Command::new(program).args(args), Some(LIMIT), say).map_err(|error| error.to_string())?;
     if ran.success { Ok(()) } else { Err(format!("python3 {}: {}", args.join(" "), last_line(&ran.stderr))) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::SDK;
+    use crate::sdk::tests::carries_all;
+
+    #[test]
+    fn the_carried_sdk_has_every_file_of_the_sdk() {
+        carries_all(&SDK, "python/jackfield", &[".py"]);
+        carries_all(&SDK, "python/entry", &[".py"]);
+    }
+}

@@ -1,5 +1,10 @@
 """What componentize-py makes the component of a output filter of."""
 
+import sys
+
+# The author's folder is where modules come from: nothing is written there.
+sys.dont_write_bytecode = True
+
 import app
 from wit_world import exports
 from wit_world.exports import output_filtering

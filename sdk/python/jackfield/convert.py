@@ -62,8 +62,8 @@ class Lower:
         if hint in _CASES:
             return self._case(value, hint, path)
         if origin is Union:
-            (inner,) = (one for one in get_args(hint) if one is not type(None))
-            return None if value is None else self(value, inner, path)
+            inner = tuple(one for one in get_args(hint) if one is not type(None))
+            return None if value is None else self(value, Union[inner], path)
         if origin is list:
             return self._list(value, get_args(hint)[0], path)
         if origin is Literal:

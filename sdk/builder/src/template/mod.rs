@@ -182,9 +182,8 @@ mod tests {
 
     #[test]
     fn each_kind_in_each_language_is_a_folder_in_order_with_cases() {
-        let languages = [Language::Rust, Language::Python, Language::C];
         for (kind, language) in
-            PolicyKind::ALL.into_iter().flat_map(|kind| languages.map(|language| (kind, language)))
+            PolicyKind::ALL.into_iter().flat_map(|kind| Language::ALL.map(|language| (kind, language)))
         {
             let dir = tempfile::tempdir().expect("a folder");
             new_policy(kind, language, "my-policy", dir.path()).expect("written");
