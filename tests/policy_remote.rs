@@ -25,6 +25,46 @@ fn greeting(home: &Path, folder: &str, text: &str) -> PathBuf {
     folder
 }
 
+#[test]
+fn recorded_calls_are_a_gate_for_the_next_version() {
+    let home = tempfile::tempdir().expect("a folder");
+    let state = home.path().join("state");
+    let host = RunningHost::start(&HostOptions {
+        model: tiny_model_file(),
+        config: "[record]\ntenants = [\"*\"]\n".into(),
+        state: Some(state.clone()),
+        ..HostOptions::default()
+    });
+    let admin = url(host.admin.address);
+    greeting(home.path(), "one", "hello");
+    greeting(home.path(), "two", "good day");
+    prints(home.path(), &at(&admin, &["push", "greet", "one"]));
+    for _ in 0..4 {
+        let body = json!({"model": "default", "messages": [{"role": "user", "content": "x"}]});
+        assert_eq!(host.api.post("/v1/chat/completions", &body).status, 200);
+    }
+    let log = state.join("replay").to_string_lossy().into_owned();
+    let replay = |folder: &str| run(home.path(), &["policy", "replay", folder, "--against", &log]);
+    host.eventually("four calls", std::time::Duration::from_secs(60), |_| {
+        replay("one").out.starts_with("4 calls")
+    });
+    assert!(replay("one").out.contains("4 calls made again, 0 changed (0.00%)"), "{:?}", replay("one"));
+    let changed = replay("two");
+    assert_eq!(changed.code, Some(1), "{changed:?}");
+    for words in ["4 × answer", "hello", "good day"] {
+        assert!(changed.out.contains(words), "{words} is not in {}", changed.out);
+    }
+    assert!(changed.error.contains("4 of 4 calls changed, 100.00%; at most 0.00% may"), "{}", changed.error);
+    let gated = ["push", "greet", "two", "--replay", &log, "--max-changed", "2%"];
+    fails(home.path(), &at(&admin, &gated), 1, &["4 of 4 calls changed", "at most 2.00% may"]);
+    let shown = host.admin.get("/admin/policies/greet").json();
+    assert_eq!(shown["earlier"].as_array().map(Vec::len), Some(0), "nothing was sent");
+    prints(home.path(), &at(&admin, &["push", "greet", "two", "--replay", &log, "--max-changed", "100%"]));
+    fs::write(home.path().join("empty.jsonl"), "").expect("written");
+    let empty = ["policy", "replay", "one", "--against", "empty.jsonl"];
+    fails(home.path(), &empty, 2, &["no call of `greet`", "[record]"]);
+}
+
 fn url(address: SocketAddr) -> String {
     format!("http://{address}")
 }

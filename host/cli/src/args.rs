@@ -7,7 +7,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-pub(crate) use policy::{AdminArgs, BenchPolicyArgs, PolicyCommand, PushArgs, StatusArgs, TestArgs};
+pub(crate) use policy::{
+    AdminArgs, BenchPolicyArgs, PolicyCommand, PushArgs, ReplayArgs, ReplayGate, StatusArgs, TestArgs,
+};
 
 /// An inference host whose routing, slots, compression and output filters are swapped while it serves.
 #[derive(Debug, Parser)]

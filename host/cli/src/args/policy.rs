@@ -79,6 +79,11 @@ pub(crate) enum PolicyCommand {
     },
     /// Show the policies of a running server: versions, candidates, calls and faults.
     Status(StatusArgs),
+    /// Make recorded calls again by another version, and show which of them come out differently.
+    ///
+    /// A server writes calls down where its configuration has [record]. Calls are made offline and exactly: their arguments
+    /// and what their imports answered are recorded with them. Exits with 1 when more changed than may.
+    Replay(ReplayArgs),
     /// Show in what two versions differ: manifest, configuration, schema, description, size and imports.
     ///
     /// A side is a file, a folder, or NAME@VERSION of the server, where VERSION is a version, the beginning of a digest, or
@@ -160,7 +165,36 @@ pub(crate) struct PushArgs {
     #[arg(long, value_name = "SHARE", value_parser = share, help_heading = DEPLOYING)]
     pub(crate) canary: Option<f64>,
     #[command(flatten)]
+    pub(crate) gate: ReplayGate,
+    #[command(flatten)]
     pub(crate) admin: AdminArgs,
+}
+
+/// What recorded calls must come to before a version is sent.
+#[derive(Debug, Args)]
+pub(crate) struct ReplayGate {
+    /// First make the calls of this log again, and send nothing when more changed than may.
+    #[arg(long, value_name = "LOG", help_heading = DEPLOYING)]
+    pub(crate) replay: Option<PathBuf>,
+    /// The share of them that may change: 2% or 0.02; none when it is not given.
+    #[arg(long, value_name = "SHARE", value_parser = tolerance, requires = "replay", help_heading = DEPLOYING)]
+    pub(crate) max_changed: Option<f64>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArgs {
+    /// A policy folder, or a built component with its policy.toml beside it.
+    #[arg(value_name = "FILE.wasm|FOLDER")]
+    pub(crate) path: PathBuf,
+    /// Recorded calls: a file, or a server's replay/ folder under its state.
+    #[arg(long, value_name = "LOG")]
+    pub(crate) against: PathBuf,
+    /// The share of calls that may change: 2% or 0.02; none when it is not given.
+    #[arg(long, value_name = "SHARE", value_parser = tolerance)]
+    pub(crate) max_changed: Option<f64>,
+    /// Write what changed as JSON too.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -188,16 +222,27 @@ fn shadow_time(text: &str) -> Result<Duration, String> {
 
 /// A share as a fraction of 1, more than nothing and at most all.
 fn share(text: &str) -> Result<f64, String> {
+    match fraction(text)? {
+        share if share > 0.0 && share <= 1.0 => Ok(share),
+        _ => Err("it is not more than 0% and at most 100%; write it as 5% or 0.05".into()),
+    }
+}
+
+/// The same, and nothing too.
+fn tolerance(text: &str) -> Result<f64, String> {
+    match fraction(text)? {
+        share if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => Err("it is not between 0% and 100%; write it as 5% or 0.05".into()),
+    }
+}
+
+fn fraction(text: &str) -> Result<f64, String> {
     let (number, unit) = match text.strip_suffix('%') {
         Some(number) => (number, 100.0),
         None => (text, 1.0),
     };
-    let share =
-        number.trim().parse::<f64>().map_err(|error| format!("{error}; write it as 5% or 0.05"))? / unit;
-    if share > 0.0 && share <= 1.0 {
-        return Ok(share);
-    }
-    Err("it is not more than 0% and at most 100%; write it as 5% or 0.05".into())
+    let number = number.trim().parse::<f64>().map_err(|error| format!("{error}; write it as 5% or 0.05"))?;
+    Ok(number / unit)
 }
 
 #[cfg(test)]
@@ -212,6 +257,12 @@ mod tests {
         for wrong in ["5", "0", "0%", "101%", "-1%", "nan", "few"] {
             assert!(share(wrong).is_err_and(|error| error.contains("5%")), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_tolerance_may_be_nothing() {
+        assert_eq!((tolerance("0"), tolerance("2%")), (Ok(0.0), Ok(0.02)));
+        assert!(tolerance("101%").is_err() && tolerance("-1%").is_err() && tolerance("nan").is_err());
     }
 
     #[test]

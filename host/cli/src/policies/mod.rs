@@ -8,6 +8,7 @@ mod folder;
 mod inspect;
 mod prebuilt;
 mod remote;
+mod replay;
 mod show;
 mod subject;
 mod test;
@@ -33,6 +34,7 @@ pub(crate) fn run(command: &PolicyCommand, dirs: &Dirs) -> Result<(), Failure> {
         PolicyCommand::Test(args) => test::run(args, dirs),
         PolicyCommand::Bench(args) => bench::run(args, dirs),
         PolicyCommand::Inspect { path, config, json } => inspect::run(path, config.as_deref(), *json, dirs),
+        PolicyCommand::Replay(args) => replay::run(args, dirs),
         PolicyCommand::Push(args) => remote::push(args, dirs),
         PolicyCommand::Promote { name, admin } => remote::promote(name, admin),
         PolicyCommand::Rollback { name, admin } => remote::rollback(name, admin),

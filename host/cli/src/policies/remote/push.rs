@@ -1,7 +1,7 @@
 //! `jackfield policy push`: a version goes to a running server.
 
 use jackfield_builder::PolicyDir;
-use jackfield_policy::{Case, Manifest};
+use jackfield_policy::{Case, Manifest, Upload};
 use serde_json::Value;
 
 use super::form::{self, Part};
@@ -11,6 +11,7 @@ use crate::args::PushArgs;
 use crate::dirs::Dirs;
 use crate::policies::files;
 use crate::policies::folder::{PolicyFolder, read_cases};
+use crate::policies::replay;
 use crate::policies::show::{count, short};
 use crate::policies::subject::Subject;
 
@@ -18,6 +19,9 @@ pub(in crate::policies) fn run(args: &PushArgs, dirs: &Dirs) -> Result<(), Failu
     let path = policy_path(&args.name, &query(args))?;
     let admin = Admin::new(&args.admin)?;
     let subject = Subject::at(&args.path)?;
+    if args.gate.replay.is_some() {
+        replay::gate(&args.gate, candidate(args, &subject, dirs)?)?;
+    }
     let (parts, summary) = parts(args, &subject, dirs)?;
     eprintln!("{}: sending {summary}", args.name);
     let answer = admin.send("PUT", &path, Some(form::body(&parts)))?;
@@ -63,6 +67,18 @@ fn query(args: &PushArgs) -> String {
     let canary = args.canary.map(|share| format!("canary={share}"));
     let asked: Vec<String> = shadow.into_iter().chain(canary).collect();
     if asked.is_empty() { String::new() } else { format!("?{}", asked.join("&")) }
+}
+
+/// What would be in force, for calls that are made here first.
+fn candidate(args: &PushArgs, subject: &Subject, dirs: &Dirs) -> Result<Upload, Failure> {
+    let mut upload = subject.upload(&crate::policies::builder(dirs)).map_err(Failure::failed)?;
+    if let Some(file) = &args.manifest {
+        upload.manifest = Manifest::from_toml(&files::text(file)?).map_err(Failure::usage)?;
+    }
+    if let Some(file) = &args.config {
+        upload.config = files::config(file)?;
+    }
+    Ok(upload)
 }
 
 /// What is sent, and what that is in words.
