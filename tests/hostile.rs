@@ -235,7 +235,7 @@ fn what_is_no_policy_is_refused_by_name_and_the_old_one_serves_on() {
         (
             "contract_version",
             "jackfield:policy/types@0.2.0",
-            with_contract("policy@0.1.0", "policy@0.2.0").build(),
+            with_contract("policy@0.2.0", "policy@0.3.0").build(),
         ),
         ("contract_types", "differs from the contract", with_contract("status: u16", "status: u32").build()),
         (

@@ -66,16 +66,16 @@ fn answering(home: &Path) -> PathBuf {
 fn a_component_says_what_it_is_without_a_manifest() {
     let home = home();
     let mut guest = Guest::masking("secret", "***");
-    guest.imports = r#"(import "jackfield:policy/log@0.1.0" "write" (func (param i32 i32 i32)))"#.into();
+    guest.imports = r#"(import "jackfield:policy/log@0.2.0" "write" (func (param i32 i32 i32)))"#.into();
     guest.schema(NAMED);
     let bytes = guest.build();
     fs::write(home.path().join("mask.wasm"), &bytes).expect("written");
     let said = prints(home.path(), &["policy", "inspect", "mask.wasm"]);
     for words in [
         "output-filter",
-        "jackfield:policy 0.1.0",
-        "jackfield:policy/log@0.1.0",
-        "jackfield:policy/output-filtering@0.1.0",
+        "jackfield:policy 0.2.0",
+        "jackfield:policy/log@0.2.0",
+        "jackfield:policy/output-filtering@0.2.0",
         "1.0.0",
         "\"words\"",
         "--config FILE",
@@ -100,12 +100,12 @@ fn what_no_server_takes_can_be_looked_into_as_well() {
     fs::write(home.path().join("sockets.wasm"), guest.build()).expect("written");
     let said = prints(home.path(), &["policy", "inspect", "sockets.wasm"]);
     assert!(said.contains("wasi:sockets/tcp@0.2.3") && said.contains("1.0.0"), "{said}");
-    let newer = CONTRACT.replace("package jackfield:policy@0.1.0", "package jackfield:policy@0.2.0");
+    let newer = CONTRACT.replace("package jackfield:policy@0.2.0", "package jackfield:policy@0.3.0");
     let mut guest = Guest::new(World::Router);
     guest.contract = newer;
     fs::write(home.path().join("newer.wasm"), guest.build()).expect("written");
     let said = prints(home.path(), &["policy", "inspect", "newer.wasm"]);
-    assert!(said.contains("jackfield:policy 0.2.0") && said.contains("router"), "{said}");
+    assert!(said.contains("jackfield:policy 0.3.0") && said.contains("router"), "{said}");
     fs::write(home.path().join("core.wasm"), Guest::new(World::Router).core()).expect("written");
     fails(home.path(), &["policy", "inspect", "core.wasm"], 1, &["core.wasm", "core module"]);
     fs::write(home.path().join("text.wasm"), "hello, world").expect("written");
@@ -133,7 +133,7 @@ fn everything_that_is_wrong_is_said_at_once() {
     let mut guest = Guest::new(World::Router);
     guest.contract = CONTRACT.replace("world router {", "world router {\n import wasi:sockets/tcp@0.2.3;");
     guest.imports = r#"(import "wasi:sockets/tcp@0.2.3" "connect" (func))
-        (import "jackfield:policy/tokens@0.1.0" "count" (func (param i32 i32) (result i32)))"#
+        (import "jackfield:policy/tokens@0.2.0" "count" (func (param i32 i32) (result i32)))"#
         .into();
     guest.schema(NAMED);
     let manifest = "name = \"wrong\"\nkind = \"compressor\"\ngrants = [\"log\"]\n";

@@ -111,6 +111,10 @@ impl HostServices for ModelServices {
         self.tokenizer.boundaries(text).unwrap_or_default()
     }
 
+    fn encode_tokens(&self, text: &str) -> Vec<u32> {
+        self.tokenizer.encode(text).unwrap_or_default()
+    }
+
     fn log(&self, policy: &str, level: LogLevel, text: &str) {
         match level {
             LogLevel::Debug => tracing::debug!(policy, "{text}"),

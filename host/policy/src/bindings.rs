@@ -8,13 +8,13 @@ pub(crate) mod shared {
         inline: "
             package jackfield:host;
             world shared {
-                import jackfield:policy/types@0.1.0;
-                import jackfield:policy/log@0.1.0;
-                import jackfield:policy/metrics@0.1.0;
-                import jackfield:policy/tokens@0.1.0;
-                import jackfield:policy/saliency@0.1.0;
-                import jackfield:policy/embeddings@0.1.0;
-                export jackfield:policy/lifecycle@0.1.0;
+                import jackfield:policy/types@0.2.0;
+                import jackfield:policy/log@0.2.0;
+                import jackfield:policy/metrics@0.2.0;
+                import jackfield:policy/tokens@0.2.0;
+                import jackfield:policy/saliency@0.2.0;
+                import jackfield:policy/embeddings@0.2.0;
+                export jackfield:policy/lifecycle@0.2.0;
             }
         ",
         imports: { default: trappable },
@@ -26,9 +26,9 @@ pub(crate) mod extraction {
         path: "../../wit",
         inline: "
             package jackfield:host;
-            world extraction { export jackfield:policy/slot-extraction@0.1.0; }
+            world extraction { export jackfield:policy/slot-extraction@0.2.0; }
         ",
-        with: { "jackfield:policy/types@0.1.0": crate::bindings::shared::jackfield::policy::types },
+        with: { "jackfield:policy/types@0.2.0": crate::bindings::shared::jackfield::policy::types },
     });
 }
 
@@ -37,9 +37,9 @@ pub(crate) mod routing {
         path: "../../wit",
         inline: "
             package jackfield:host;
-            world routing { export jackfield:policy/routing@0.1.0; }
+            world routing { export jackfield:policy/routing@0.2.0; }
         ",
-        with: { "jackfield:policy/types@0.1.0": crate::bindings::shared::jackfield::policy::types },
+        with: { "jackfield:policy/types@0.2.0": crate::bindings::shared::jackfield::policy::types },
     });
 }
 
@@ -48,9 +48,9 @@ pub(crate) mod compression {
         path: "../../wit",
         inline: "
             package jackfield:host;
-            world compression { export jackfield:policy/compression@0.1.0; }
+            world compression { export jackfield:policy/compression@0.2.0; }
         ",
-        with: { "jackfield:policy/types@0.1.0": crate::bindings::shared::jackfield::policy::types },
+        with: { "jackfield:policy/types@0.2.0": crate::bindings::shared::jackfield::policy::types },
     });
 }
 
@@ -59,10 +59,10 @@ pub(crate) mod filtering {
         path: "../../wit",
         inline: "
             package jackfield:host;
-            world filtering { export jackfield:policy/output-filtering@0.1.0; }
+            world filtering { export jackfield:policy/output-filtering@0.2.0; }
         ",
         // Windows come every step: they are lowered from where they are, not copied first.
         ownership: Borrowing { duplicate_if_necessary: false },
-        with: { "jackfield:policy/types@0.1.0": crate::bindings::shared::jackfield::policy::types },
+        with: { "jackfield:policy/types@0.2.0": crate::bindings::shared::jackfield::policy::types },
     });
 }

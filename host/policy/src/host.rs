@@ -34,6 +34,9 @@ pub trait HostServices: Send + Sync {
     /// End offset in bytes of each token.
     fn token_boundaries(&self, text: &str) -> Vec<u32>;
 
+    /// Id of each token, as many as there are boundaries.
+    fn encode_tokens(&self, text: &str) -> Vec<u32>;
+
     /// A line of a policy, 4 KiB at most.
     fn log(&self, policy: &str, level: LogLevel, text: &str);
 
@@ -74,6 +77,10 @@ impl HostServices for NoServices {
     fn token_boundaries(&self, text: &str) -> Vec<u32> {
         let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
         ends.filter_map(|end| u32::try_from(end).ok()).collect()
+    }
+
+    fn encode_tokens(&self, text: &str) -> Vec<u32> {
+        text.chars().map(u32::from).collect()
     }
 
     fn log(&self, _policy: &str, _level: LogLevel, _text: &str) {}

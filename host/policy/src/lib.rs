@@ -30,6 +30,7 @@ mod stats;
 pub mod stream;
 pub mod types;
 pub mod watch;
+mod work;
 
 pub use breaker::{BreakerSettings, BreakerState, Trip};
 pub use call::{Call, Outcome};

@@ -11,12 +11,7 @@ use serde_json::Value;
 use wasmtime::{Store, component::Instance};
 
 use crate::{
-    Case, Fault, HostServices, Kind, Manifest, OnFault, Refusal, Runtime, Strategy,
-    bindings::{
-        compression::CompressionIndices, extraction::ExtractionIndices, filtering::FilteringIndices,
-        routing::RoutingIndices,
-    },
-    cases, check, convert,
+    Case, Fault, HostServices, Manifest, OnFault, Refusal, Runtime, Strategy, cases, check, convert,
     runtime::{CallState, Ready, UploadParts, micros_since},
     stats::{Counters, Stats},
     types::{
@@ -24,6 +19,7 @@ use crate::{
         Transition, Turn, Verdict, Window,
     },
     watch::Watches,
+    work::{self, Work},
 };
 
 /// A version of a policy: by name, by what its author calls it, and by its bytes.
@@ -92,14 +88,6 @@ struct Core {
     watches: Arc<Watches>,
 }
 
-/// Where the function of each kind is found.
-enum Work {
-    SlotExtractor(ExtractionIndices),
-    Router(RoutingIndices),
-    Compressor(CompressionIndices),
-    OutputFilter(FilteringIndices),
-}
-
 /// How many times its deadline a call may take in a recorded case.
 const CASE_PATIENCE: u32 = 20;
 
@@ -113,7 +101,7 @@ impl Policy {
         manifest.validate()?;
         let (ready, description) =
             runtime.set_up(UploadParts { manifest: &manifest, component: &component, config: &config })?;
-        let work = Work::find(manifest.kind, &ready)?;
+        let work = Work::find(manifest.kind, ready.pre.component())?;
         let mut core = Core {
             runtime: runtime.clone(),
             version: version(&manifest, &description, &component, &config),
@@ -126,8 +114,8 @@ impl Policy {
             interest: Interest::default(),
             watches: Watches::compile(&[], 1)?,
         };
-        core.learn_interest()?;
         core.probe()?;
+        core.learn_interest()?;
         let policy = Policy {
             services: runtime.services().clone(),
             deadline_ms: core.manifest.limits.deadline_ms.saturating_mul(CASE_PATIENCE),
@@ -243,7 +231,7 @@ impl Policy {
         recent: &[Message],
         dialog: &Dialog,
     ) -> Result<Called<Transition>, Fault> {
-        let Work::SlotExtractor(work) = &self.core.work else {
+        let Work::SlotExtractor(function) = &self.core.work else {
             return self.wrong_kind();
         };
         self.called(|| {
@@ -251,11 +239,8 @@ impl Policy {
             let turn = convert::turn(turn, &self.core.manifest.headers);
             let recent: Vec<_> = recent.iter().map(convert::message).collect();
             let dialog = convert::dialog(dialog);
-            let answer = self.run(|store, instance| {
-                work.load(&mut *store, instance)?
-                    .jackfield_policy_slot_extraction()
-                    .call_extract(store, &turn, &recent, &dialog)
-            })?;
+            let answer = self
+                .run(|store, instance| work::extract(function, store, instance, (&turn, &recent, &dialog)))?;
             let transition = convert::from_transition(answer);
             check::transition(&transition, &utterance.text).map_err(Fault::invalid)?;
             self.counters.answered.fetch_add(matches!(transition.next, Next::Answer(_)).into(), Relaxed);
@@ -273,18 +258,15 @@ impl Policy {
         request: &RouteRequest,
         fleet: &[Target],
     ) -> Result<Called<Decision>, Fault> {
-        let Work::Router(work) = &self.core.work else {
+        let Work::Router(function) = &self.core.work else {
             return self.wrong_kind();
         };
         self.called(|| {
             let turn = convert::turn(turn, &self.core.manifest.headers);
             let request = convert::request(request);
             let targets: Vec<_> = fleet.iter().map(convert::target).collect();
-            let answer = self.run(|store, instance| {
-                work.load(&mut *store, instance)?
-                    .jackfield_policy_routing()
-                    .call_route(store, &turn, &request, &targets)
-            })?;
+            let answer = self
+                .run(|store, instance| work::route(function, store, instance, (&turn, &request, &targets)))?;
             let decision = convert::from_decision(answer);
             check::decision(&decision, fleet).map_err(Fault::invalid)?;
             self.counters.answered.fetch_add((!matches!(decision, Decision::Run(_))).into(), Relaxed);
@@ -297,18 +279,15 @@ impl Policy {
     /// # Errors
     /// Any [`Fault`].
     pub fn compress(&self, turn: &Turn, parts: &[Part], budget: &Budget) -> Result<Called<Vec<Edit>>, Fault> {
-        let Work::Compressor(work) = &self.core.work else {
+        let Work::Compressor(function) = &self.core.work else {
             return self.wrong_kind();
         };
         self.called(|| {
             let turn = convert::turn(turn, &self.core.manifest.headers);
             let given: Vec<_> = parts.iter().map(convert::part).collect();
             let budget = convert::budget(budget);
-            let answer = self.run(|store, instance| {
-                work.load(&mut *store, instance)?
-                    .jackfield_policy_compression()
-                    .call_compress(store, &turn, &given, budget)
-            })?;
+            let answer = self
+                .run(|store, instance| work::compress(function, store, instance, (&turn, &given, budget)))?;
             let mut edits: Vec<Edit> = answer.into_iter().map(convert::from_edit).collect();
             check::edits(&mut edits, parts).map_err(Fault::invalid)?;
             self.counters.edits.fetch_add(edits.len() as u64, Relaxed);
@@ -321,17 +300,13 @@ impl Policy {
     /// # Errors
     /// Any [`Fault`].
     pub fn review(&self, windows: &[Window]) -> Result<Called<Vec<Verdict>>, Fault> {
-        let Work::OutputFilter(work) = &self.core.work else {
+        let Work::OutputFilter { review: function, .. } = &self.core.work else {
             return self.wrong_kind();
         };
         self.called(|| {
             let parts: Vec<_> = windows.iter().map(convert::window_parts).collect();
             let given = convert::windows(windows, &parts);
-            let answer = self.run(|store, instance| {
-                work.load(&mut *store, instance)?
-                    .jackfield_policy_output_filtering()
-                    .call_review(store, &given)
-            })?;
+            let answer = self.run(|store, instance| work::review(function, store, instance, &given))?;
             let verdicts: Vec<Verdict> = answer.into_iter().map(convert::from_verdict).collect();
             let max_hold = self.core.manifest.limits.hold_bytes;
             check::verdicts(&verdicts, windows, max_hold).map_err(Fault::invalid)?;
@@ -387,14 +362,11 @@ impl Core {
 
     /// Ask an output filter what it wants to see, and compile its patterns.
     fn learn_interest(&mut self) -> Result<(), Refusal> {
-        let Work::OutputFilter(work) = &self.work else {
+        let Work::OutputFilter { interests, .. } = &self.work else {
             return Ok(());
         };
         let answer = self
-            .run(|store, instance| {
-                let filter = work.load(&mut *store, instance)?;
-                filter.jackfield_policy_output_filtering().call_interests(store).map(Ok)
-            })
+            .run(|store, instance| work::interests(interests, store, instance).map(Ok))
             .map_err(|fault| Refusal::Setup { call: "interests", fault })?;
         let interest = convert::from_interest(answer);
         check::interest(&interest)
@@ -409,14 +381,7 @@ impl Core {
     /// start function that does not come through, refuse the upload rather than fault the first turn.
     fn probe(&self) -> Result<(), Refusal> {
         let probed = self.run(|store, instance| {
-            let store = &mut *store;
-            let found = match &self.work {
-                Work::SlotExtractor(work) => work.load(store, instance).map(drop),
-                Work::Router(work) => work.load(store, instance).map(drop),
-                Work::Compressor(work) => work.load(store, instance).map(drop),
-                Work::OutputFilter(work) => work.load(store, instance).map(drop),
-            };
-            Ok(found.map_err(|error| format!("{error:#}")))
+            Ok(self.work.check(store, instance).map_err(|error| format!("{error:#}")))
         });
         match probed {
             Ok(()) => Ok(()),
@@ -432,19 +397,6 @@ impl std::fmt::Debug for Policy {
             .field("version", &self.core.version)
             .field("strategy", &self.core.ready.strategy)
             .finish_non_exhaustive()
-    }
-}
-
-impl Work {
-    fn find(kind: Kind, ready: &Ready) -> Result<Work, Refusal> {
-        let pre = &ready.pre;
-        let found = match kind {
-            Kind::SlotExtractor => ExtractionIndices::new(pre).map(Work::SlotExtractor),
-            Kind::Router => RoutingIndices::new(pre).map(Work::Router),
-            Kind::Compressor => CompressionIndices::new(pre).map(Work::Compressor),
-            Kind::OutputFilter => FilteringIndices::new(pre).map(Work::OutputFilter),
-        };
-        found.map_err(|error| Refusal::Types { message: format!("{error:#}") })
     }
 }
 

@@ -52,6 +52,13 @@ pub enum Answered {
         /// The answer.
         ends: Vec<u32>,
     },
+    /// `tokens.encode`
+    Encode {
+        /// Of what.
+        text: String,
+        /// The answer.
+        ids: Vec<u32>,
+    },
     /// `saliency.score`
     Score {
         /// Of what.
@@ -100,6 +107,12 @@ impl HostServices for Noting {
         let ends = self.inner.token_boundaries(text);
         self.note(Answered::Boundaries { text: text.into(), ends: ends.clone() });
         ends
+    }
+
+    fn encode_tokens(&self, text: &str) -> Vec<u32> {
+        let ids = self.inner.encode_tokens(text);
+        self.note(Answered::Encode { text: text.into(), ids: ids.clone() });
+        ids
     }
 
     fn log(&self, policy: &str, level: LogLevel, text: &str) {

@@ -29,7 +29,7 @@ pub enum Refusal {
         message: String,
     },
     /// Built against another version of the contract.
-    #[error("the component has `{found}`, this host serves `{wanted}`: it is too {}", if *newer { "new for this host" } else { "old: build it again" })]
+    #[error("the component has `{found}`, this host serves `{wanted}` and the minor version before: it is too {}", if *newer { "new for this host" } else { "old: build it again" })]
     Version {
         /// What the host serves.
         wanted: String,

@@ -204,6 +204,14 @@ impl HostServices for Recorded {
         self.find(matching, |inner| inner.token_boundaries(asked))
     }
 
+    fn encode_tokens(&self, asked: &str) -> Vec<u32> {
+        let matching = |answered: &Answered| match answered {
+            Answered::Encode { text, ids } if text == asked => Some(ids.clone()),
+            _ => None,
+        };
+        self.find(matching, |inner| inner.encode_tokens(asked))
+    }
+
     /// Nobody reads the log of a call that is made again.
     fn log(&self, _policy: &str, _level: LogLevel, _text: &str) {}
 
@@ -256,18 +264,23 @@ mod tests {
             fn token_boundaries(&self, _: &str) -> Vec<u32> {
                 vec![99]
             }
+            fn encode_tokens(&self, _: &str) -> Vec<u32> {
+                vec![99]
+            }
             fn log(&self, _: &str, _: LogLevel, _: &str) {}
         }
         let scored = vec![Scored { end: 2, surprisal_bits: 3.5 }];
         let answers = [
             Answered::Count { text: "ab".into(), tokens: 2 },
             Answered::Boundaries { text: "ab".into(), ends: vec![1, 2] },
+            Answered::Encode { text: "ab".into(), ids: vec![7, 8] },
             Answered::Score { text: "ab".into(), scored: Ok(scored.clone()) },
             Answered::Embed { text: "ab".into(), vector: Err("busy".into()) },
         ];
         let recorded = Recorded::new(&answers, Arc::new(Never));
         assert_eq!((recorded.count_tokens("ab"), recorded.token_boundaries("ab")), (2, vec![1, 2]));
         assert_eq!((recorded.score("ab"), recorded.embed("ab")), (Ok(scored), Err("busy".into())));
+        assert_eq!(recorded.encode_tokens("ab"), [7, 8]);
         assert!(!recorded.asked_anew());
         assert_eq!(recorded.count_tokens("other"), 99);
         assert!(recorded.asked_anew());

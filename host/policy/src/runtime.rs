@@ -4,6 +4,7 @@ mod cache;
 pub(crate) mod contract;
 mod deadline;
 mod engine;
+mod export;
 mod freeze;
 mod gate;
 mod link;
@@ -24,6 +25,8 @@ use std::{
 
 use cache::CodeCache;
 pub use engine::Allocation;
+pub(crate) use export::Export;
+use export::Lifecycle;
 pub(crate) use gate::Gate;
 use log_budget::LogBudget;
 pub(crate) use look::Seen;
@@ -110,7 +113,7 @@ pub(crate) struct Ready {
     /// The configuration, as JSON, for instances that have to be configured.
     pub(crate) config: Arc<str>,
     pub(crate) name: Arc<str>,
-    pub(crate) life: crate::bindings::shared::SharedIndices,
+    pub(crate) life: Lifecycle,
     log_budget: Arc<LogBudget>,
     /// Places for calls of this policy.
     gate: Gate,
@@ -234,10 +237,7 @@ impl Runtime {
         instance: &Instance,
     ) -> Result<(), Fault> {
         store.data_mut().set_phase(Phase::Setup);
-        let configured = ready
-            .life
-            .load(&mut *store, instance)
-            .and_then(|life| life.jackfield_policy_lifecycle().call_configure(&mut *store, &ready.config));
+        let configured = ready.life.configure(store, instance, &ready.config);
         store.data_mut().set_phase(Phase::Work);
         match configured {
             Ok(Ok(())) => Ok(()),

@@ -55,7 +55,7 @@ fn a_loop_in_the_allocator_ends_at_the_deadline() {
 fn a_loop_after_the_answer_ends_at_the_deadline() {
     let mut guest = Guest::new(World::Router);
     guest.module =
-        format!(r#"(func (export "cabi_post_jackfield:policy/routing@0.1.0#route") (param i32) {LOOP})"#);
+        format!(r#"(func (export "cabi_post_jackfield:policy/routing@0.2.0#route") (param i32) {LOOP})"#);
     let policy = prepare(&runtime(), &guest).expect("accepted");
     assert_eq!(route(&policy, 1), Err(Fault::Deadline { limit_ms: DEADLINE_MS }));
 }
@@ -212,9 +212,9 @@ fn a_guests_own_error_is_a_fault_with_its_words() {
     assert_eq!(fault_of(&runtime(), guest), Fault::Refused { message });
 }
 
-const LOG_IMPORT: &str = r#"(import "jackfield:policy/log@0.1.0" "write" (func $log (param i32 i32 i32)))"#;
+const LOG_IMPORT: &str = r#"(import "jackfield:policy/log@0.2.0" "write" (func $log (param i32 i32 i32)))"#;
 const COUNT_IMPORT: &str =
-    r#"(import "jackfield:policy/tokens@0.1.0" "count" (func $count (param i32 i32) (result i32)))"#;
+    r#"(import "jackfield:policy/tokens@0.2.0" "count" (func $count (param i32 i32) (result i32)))"#;
 
 /// A router with imports, and the manifest's grants.
 fn importing(
@@ -254,6 +254,9 @@ impl HostServices for Lines {
         0
     }
     fn token_boundaries(&self, _: &str) -> Vec<u32> {
+        Vec::new()
+    }
+    fn encode_tokens(&self, _: &str) -> Vec<u32> {
         Vec::new()
     }
     fn log(&self, _: &str, _: LogLevel, text: &str) {

@@ -49,16 +49,16 @@ fn against(contract: &str) -> Refusal {
 #[test]
 fn what_was_built_against_another_version() {
     let package = |version: &str| {
-        CONTRACT.replace("package jackfield:policy@0.1.0", &format!("package jackfield:policy@{version}"))
+        CONTRACT.replace("package jackfield:policy@0.2.0", &format!("package jackfield:policy@{version}"))
     };
-    let newer = against(&package("0.2.0"));
+    let newer = against(&package("0.3.0"));
     let text = newer.to_string();
     assert!(matches!(newer, Refusal::Version { newer: true, .. }), "{text}");
-    assert!(text.contains("@0.2.0") && text.contains("@0.1.0") && text.contains("too new"), "{text}");
+    assert!(text.contains("@0.3.0") && text.contains("@0.2.0") && text.contains("too new"), "{text}");
     let older = against(&package("0.0.9"));
     assert!(matches!(older, Refusal::Version { newer: false, .. }), "{older}");
     assert!(older.to_string().contains("@0.0.9"));
-    assert!(matches!(against(&package("0.1.1")), Refusal::Version { newer: true, .. }));
+    assert!(matches!(against(&package("1.0.0")), Refusal::Version { newer: true, .. }));
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn what_is_of_another_kind_or_of_none() {
         refused,
         Refusal::WrongWorld {
             kind: Kind::Router,
-            wanted: "jackfield:policy/routing@0.1.0".into(),
+            wanted: "jackfield:policy/routing@0.2.0".into(),
             found: Some(Kind::Compressor),
         }
     );

@@ -22,7 +22,7 @@ fn a_new_policy_of_each_kind_becomes_a_small_component() {
         assert!(built.component.starts_with(b"\0asm\x0d\0\x01\0"));
         assert!(built.component.len() < 400_000, "{} bytes", built.component.len());
         let text = String::from_utf8_lossy(&built.component);
-        assert!(text.contains("jackfield:policy/lifecycle@0.1.0#configure"));
+        assert!(text.contains("jackfield:policy/lifecycle@0.2.0#configure"));
         for unused in ["jackfield:policy/tokens", "jackfield:policy/log", "wasi"] {
             assert!(!text.contains(unused), "imports {unused}");
         }

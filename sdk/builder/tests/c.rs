@@ -29,7 +29,7 @@ fn a_new_policy_of_each_kind_becomes_a_component_of_a_few_kilobytes() {
         assert_eq!(said, Vec::<String>::new(), "no warning in a template");
         assert!(built.component.len() < 30_000, "{} bytes", built.component.len());
         let text = String::from_utf8_lossy(&built.component);
-        assert!(text.contains("jackfield:policy/lifecycle@0.1.0"));
+        assert!(text.contains("jackfield:policy/lifecycle@0.2.0"));
         for unused in ["jackfield:policy/tokens", "jackfield:policy/log", "wasi"] {
             assert!(!text.contains(unused), "imports {unused}");
         }

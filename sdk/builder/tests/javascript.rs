@@ -67,7 +67,7 @@ fn a_policy_in_typescript_with_modules_and_packages_beside_it_builds() {
          export const { lifecycle, routing } = router(Typed);",
     );
     let built = builder.build(&dir).expect("it builds");
-    assert!(String::from_utf8_lossy(&built.component).contains("jackfield:policy/routing@0.1.0"));
+    assert!(String::from_utf8_lossy(&built.component).contains("jackfield:policy/routing@0.2.0"));
 }
 
 #[test]

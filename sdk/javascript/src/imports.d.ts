@@ -9,6 +9,7 @@ declare module "jackfield:policy/metrics" {
 declare module "jackfield:policy/tokens" {
   export function count(text: string): number;
   export function boundaries(text: string): ArrayLike<number>;
+  export function encode(text: string): ArrayLike<number>;
 }
 /** Compressors only. Throws where the host has no such model, or is too busy for it. */
 declare module "jackfield:policy/saliency" {

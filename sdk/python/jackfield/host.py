@@ -40,6 +40,11 @@ def token_ends(text):
     return [offsets.chars(end) for end in _host("tokens").boundaries(text)]
 
 
+def encode_tokens(text):
+    """Id of each token in the model's vocabulary."""
+    return list(_host("tokens").encode(text))
+
+
 def surprisal(text):
     """Pairs of where a token ends, in characters, and its surprisal in bits. PolicyError where the host cannot say."""
     offsets = Offsets(text)

@@ -15,12 +15,12 @@ pub mod imports {
         inline: "
             package jackfield:sdk;
             world imports {
-                import jackfield:policy/types@0.1.0;
-                import jackfield:policy/log@0.1.0;
-                import jackfield:policy/metrics@0.1.0;
-                import jackfield:policy/tokens@0.1.0;
-                import jackfield:policy/saliency@0.1.0;
-                import jackfield:policy/embeddings@0.1.0;
+                import jackfield:policy/types@0.2.0;
+                import jackfield:policy/log@0.2.0;
+                import jackfield:policy/metrics@0.2.0;
+                import jackfield:policy/tokens@0.2.0;
+                import jackfield:policy/saliency@0.2.0;
+                import jackfield:policy/embeddings@0.2.0;
             }
         ",
         world: "jackfield:sdk/imports",
@@ -37,7 +37,7 @@ pub mod lifecycle {
         inline: "
             package jackfield:sdk;
             world lifecycle {
-                export jackfield:policy/lifecycle@0.1.0;
+                export jackfield:policy/lifecycle@0.2.0;
             }
         ",
         world: "jackfield:sdk/lifecycle",
@@ -47,7 +47,7 @@ pub mod lifecycle {
         generate_all,
         additional_derives: [PartialEq],
         with: {
-            "jackfield:policy/types@0.1.0": crate::bindings::imports::jackfield::policy::types,
+            "jackfield:policy/types@0.2.0": crate::bindings::imports::jackfield::policy::types,
         },
     });
 }
@@ -59,7 +59,7 @@ pub mod slot_extraction {
         inline: "
             package jackfield:sdk;
             world slot-extraction {
-                export jackfield:policy/slot-extraction@0.1.0;
+                export jackfield:policy/slot-extraction@0.2.0;
             }
         ",
         world: "jackfield:sdk/slot-extraction",
@@ -69,7 +69,7 @@ pub mod slot_extraction {
         generate_all,
         additional_derives: [PartialEq],
         with: {
-            "jackfield:policy/types@0.1.0": crate::bindings::imports::jackfield::policy::types,
+            "jackfield:policy/types@0.2.0": crate::bindings::imports::jackfield::policy::types,
         },
     });
 }
@@ -81,7 +81,7 @@ pub mod routing {
         inline: "
             package jackfield:sdk;
             world routing {
-                export jackfield:policy/routing@0.1.0;
+                export jackfield:policy/routing@0.2.0;
             }
         ",
         world: "jackfield:sdk/routing",
@@ -91,7 +91,7 @@ pub mod routing {
         generate_all,
         additional_derives: [PartialEq],
         with: {
-            "jackfield:policy/types@0.1.0": crate::bindings::imports::jackfield::policy::types,
+            "jackfield:policy/types@0.2.0": crate::bindings::imports::jackfield::policy::types,
         },
     });
 }
@@ -103,7 +103,7 @@ pub mod compression {
         inline: "
             package jackfield:sdk;
             world compression {
-                export jackfield:policy/compression@0.1.0;
+                export jackfield:policy/compression@0.2.0;
             }
         ",
         world: "jackfield:sdk/compression",
@@ -113,7 +113,7 @@ pub mod compression {
         generate_all,
         additional_derives: [PartialEq],
         with: {
-            "jackfield:policy/types@0.1.0": crate::bindings::imports::jackfield::policy::types,
+            "jackfield:policy/types@0.2.0": crate::bindings::imports::jackfield::policy::types,
         },
     });
 }
@@ -125,7 +125,7 @@ pub mod output_filtering {
         inline: "
             package jackfield:sdk;
             world output-filtering {
-                export jackfield:policy/output-filtering@0.1.0;
+                export jackfield:policy/output-filtering@0.2.0;
             }
         ",
         world: "jackfield:sdk/output-filtering",
@@ -135,7 +135,7 @@ pub mod output_filtering {
         generate_all,
         additional_derives: [PartialEq],
         with: {
-            "jackfield:policy/types@0.1.0": crate::bindings::imports::jackfield::policy::types,
+            "jackfield:policy/types@0.2.0": crate::bindings::imports::jackfield::policy::types,
         },
     });
 }

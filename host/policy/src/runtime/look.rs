@@ -4,10 +4,8 @@ use std::{sync::Arc, time::Instant};
 
 use wasmtime::component::{Component, Linker};
 
-use super::{Phase, Runtime, make, setup::types};
-use crate::{
-    Description, Kind, MAX_MEMORY_BYTES, Manifest, Refusal, bindings::shared::SharedIndices, convert,
-};
+use super::{Phase, Runtime, export::Lifecycle, make, setup::types};
+use crate::{Description, Kind, MAX_MEMORY_BYTES, Manifest, Refusal, convert};
 
 /// What is seen of a component.
 pub(crate) struct Seen {
@@ -44,7 +42,7 @@ impl Runtime {
         let mut linker = Linker::new(&self.engine);
         linker.define_unknown_imports_as_traps(component).map_err(types)?;
         let pre = linker.instantiate_pre(component).map_err(types)?;
-        let life = SharedIndices::new(&pre).map_err(types)?;
+        let life = Lifecycle::find(component)?;
         // The kind bounds nothing here.
         let mut manifest = Manifest::new("inspected", Kind::Router);
         manifest.limits.memory_bytes = MAX_MEMORY_BYTES;
@@ -53,8 +51,7 @@ impl Runtime {
             self.store(&manifest, &name, Phase::Setup, self.config.setup_deadline_ms, &self.services);
         let instance =
             make(&mut store, &pre).map_err(|fault| Refusal::Setup { call: "instantiate", fault })?;
-        let life = life.load(&mut store, &instance).map_err(types)?;
-        let described = life.jackfield_policy_lifecycle().call_describe(&mut store);
+        let described = life.describe(&mut store, &instance);
         let described = described.map_err(|error| setup(store.data().fault(&error, false)))?;
         Ok(convert::from_description(described))
     }

@@ -13,11 +13,12 @@ use super::{
     cache::{Head, Sources},
     contract,
     deadline::FIRST_LOOK,
+    export::Lifecycle,
     freeze::{self, Readable, Why},
     link, make,
     state::CallState,
 };
-use crate::{Description, Fault, Manifest, Refusal, bindings::shared::SharedIndices, convert, schema};
+use crate::{Description, Fault, Manifest, Refusal, convert, schema};
 
 /// What is set up.
 #[derive(Clone, Copy)]
@@ -39,7 +40,7 @@ impl Runtime {
             Some(kept) => kept,
             None => setup.anew()?,
         };
-        let life = SharedIndices::new(&pre).map_err(types)?;
+        let life = Lifecycle::find(pre.component())?;
         let limits = upload.manifest.limits;
         let ready = Ready {
             pre,
@@ -159,7 +160,7 @@ impl Setup<'_> {
     fn link(&self, component: &Component) -> Result<InstancePre<CallState>, Refusal> {
         let engine = &self.runtime.engine;
         contract::check(engine, component, self.upload.manifest.kind)?;
-        link::linker(engine, self.upload.manifest)
+        link::linker(component, self.upload.manifest)
             .and_then(|linker| linker.instantiate_pre(component))
             .map_err(types)
     }
@@ -179,11 +180,10 @@ impl Setup<'_> {
     fn describe(&self, pre: &InstancePre<CallState>) -> Result<Description, Refusal> {
         let mut store = self.store();
         let instance = make(&mut store, pre).map_err(refuse("instantiate"))?;
-        let life =
-            SharedIndices::new(pre).and_then(|indices| indices.load(&mut store, &instance)).map_err(types)?;
+        let life = Lifecycle::find(pre.component())?;
+        life.check(&mut store, &instance).map_err(types)?;
         let described = life
-            .jackfield_policy_lifecycle()
-            .call_describe(&mut store)
+            .describe(&mut store, &instance)
             .map_err(|error| refuse("describe")(store.data().fault(&error, false)))?;
         let description = convert::from_description(described);
         check_description(&description)?;
@@ -195,9 +195,7 @@ impl Setup<'_> {
     fn configured(&self, pre: &InstancePre<CallState>) -> Result<(Store<CallState>, Instance), Refusal> {
         let mut store = self.store();
         let instance = make(&mut store, pre).map_err(refuse("instantiate"))?;
-        let life =
-            SharedIndices::new(pre).and_then(|indices| indices.load(&mut store, &instance)).map_err(types)?;
-        let configured = life.jackfield_policy_lifecycle().call_configure(&mut store, &self.config);
+        let configured = Lifecycle::find(pre.component())?.configure(&mut store, &instance, &self.config);
         match configured {
             Ok(Ok(())) => Ok((store, instance)),
             Ok(Err(message)) => Err(Refusal::Configure { message }),

@@ -222,6 +222,11 @@ impl tokens::Host for CallState {
         self.enter(Grant::Tokens)?;
         Ok(self.services.token_boundaries(&text))
     }
+
+    fn encode(&mut self, text: String) -> Result<Vec<u32>> {
+        self.enter(Grant::Tokens)?;
+        Ok(self.services.encode_tokens(&text))
+    }
 }
 
 impl saliency::Host for CallState {
