@@ -26,10 +26,11 @@ const LIMIT: Duration = Duration::from_secs(600);
 const BUILD: &str = include_str!("../../javascript/build.mjs");
 
 /// The SDK as it was when this program was built.
-pub(crate) const SDK: [SdkFile; 11] = [
+pub(crate) const SDK: [SdkFile; 13] = [
     ("README.md", include_str!("../../template/vendored.md")),
     ("javascript/package.json", include_str!("../../javascript/package.json")),
     ("javascript/src/answers.js", include_str!("../../javascript/src/answers.js")),
+    ("javascript/src/clock.js", include_str!("../../javascript/src/clock.js")),
     ("javascript/src/imports.d.ts", include_str!("../../javascript/src/imports.d.ts")),
     ("javascript/src/index.d.ts", include_str!("../../javascript/src/index.d.ts")),
     ("javascript/src/index.js", include_str!("../../javascript/src/index.js")),
@@ -37,6 +38,7 @@ pub(crate) const SDK: [SdkFile; 11] = [
     ("javascript/src/shape.js", include_str!("../../javascript/src/shape.js")),
     ("javascript/src/text.js", include_str!("../../javascript/src/text.js")),
     ("javascript/src/types.d.ts", include_str!("../../javascript/src/types.d.ts")),
+    ("javascript/src/unsigned.js", include_str!("../../javascript/src/unsigned.js")),
     ("wit/policy.wit", include_str!("../../../wit/policy.wit")),
 ];
 

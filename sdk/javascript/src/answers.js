@@ -21,7 +21,7 @@ export const description = record({
 });
 
 export const transition = record({
-  state: text,
+  state: option(text),
   set: list(slot),
   clear: list(text),
   next: or(variant({ model: null, prompt: list(message), answer: text }), { tag: "model" }),

@@ -1,27 +1,32 @@
 // One function for each kind of policy: from an author's class to the interfaces that its component exports.
 
 import { decision, description, edits, interest, transition, verdicts } from "./answers.js";
+import { takeClockAway } from "./clock.js";
 import { Misfit } from "./shape.js";
+import { budgetOf, dialogOf, fleetOf, requestOf, turnOf, windowsOf } from "./unsigned.js";
 
 export function slotExtractor(Policy) {
   const { lifecycle, call } = exporting(Policy, "extract");
   const extract = (turn, recent, dialog) =>
     call((policy) => {
-      const answered = policy.extract(turn, recent, dialog) ?? {};
-      return transition({ ...answered, state: answered.state ?? dialog.state });
+      const made = transition(policy.extract(turnOf(turn), recent, dialogOf(dialog)) ?? {});
+      made.state ??= dialog.state;
+      return made;
     });
   return { lifecycle, slotExtraction: { extract } };
 }
 
 export function router(Policy) {
   const { lifecycle, call } = exporting(Policy, "route");
-  const route = (turn, request, fleet) => call((policy) => decision(policy.route(turn, request, fleet)));
+  const route = (turn, request, fleet) =>
+    call((policy) => decision(policy.route(turnOf(turn), requestOf(request), fleetOf(fleet))));
   return { lifecycle, routing: { route } };
 }
 
 export function compressor(Policy) {
   const { lifecycle, call } = exporting(Policy, "compress");
-  const compress = (turn, parts, budget) => call((policy) => edits(policy.compress(turn, parts, budget)));
+  const compress = (turn, parts, budget) =>
+    call((policy) => edits(policy.compress(turnOf(turn), parts, budgetOf(budget))));
   return { lifecycle, compression: { compress } };
 }
 
@@ -31,7 +36,7 @@ export function outputFilter(Policy) {
   const { lifecycle, call } = exporting(Policy, "review", (policy) => {
     interests = interest(policy.interests?.() ?? {});
   });
-  const review = (windows) => call((policy) => verdicts(policy.review(windows)));
+  const review = (windows) => call((policy) => verdicts(policy.review(windowsOf(windows))));
   return { lifecycle, outputFiltering: { interests: () => interests, review } };
 }
 
@@ -44,6 +49,8 @@ function exporting(Policy, method, configured = () => {}) {
     throw new TypeError(`a policy of this kind is a class with a method \`${method}\``);
   }
   const described = description(Policy.description);
+  // Last of all: packages that ask for the time while they are loaded get that of the build.
+  takeClockAway();
   let policy;
   const lifecycle = {
     describe: () => described,

@@ -83,7 +83,7 @@ export const record = (fields) => {
     if (stranger !== undefined) throw new Misfit(`there is no field \`${stranger}\`; there are ${names.join(", ")}`);
   };
   return (value) => {
-    if (typeof value !== "object" || value === null) throw new Misfit(`${shown(value)} is not an object`);
+    if (!isRecord(value)) throw new Misfit(`${shown(value)} is not an object of fields`);
     const made = {};
     let present = 0;
     let at = 0;
@@ -117,6 +117,10 @@ export const variant = (cases) => (value) => {
 };
 
 const absent = (value) => value === null || value === undefined;
+
+/** An array or a promise would pass for a record of which everything is left out. */
+const isRecord = (value) =>
+  typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Promise);
 
 const inside = (error, step) => (error instanceof Misfit ? error.within(step) : error);
 

@@ -76,7 +76,10 @@ test("what does not fit is an error that names its place", () => {
     assert.ok(thrown(work).endsWith(expected), `${thrown(work)} | ${expected}`);
   }
   assert.match(thrown(plan({ maxToken: 1 })), /^run: there is no field `maxToken`; there are target, mode, /);
-  assert.match(thrown(() => route(async () => answer("x"))), /a policy answers at once: no `async`/);
+  for (const late of [() => route(async () => answer("x")), () => extract(async () => ({})), () => review(async () => [])]) {
+    assert.match(thrown(late), /a policy answers at once: no `async`/);
+  }
+  assert.equal(thrown(() => extract(() => [])), "an array is not an object of fields");
 });
 
 test("whatever is thrown is a text", () => {
@@ -100,6 +103,21 @@ test("lone surrogates are replaced, and 32 bits are the same number in the engin
   assert.equal(route(() => run({ target: "s", maxTokens: 4294967295 })).val.maxTokens >>> 0, 4294967295);
 });
 
+test("what the engine hands over as a negative number is the large one that was meant", () => {
+  const turn = { seed: -1294967296 };
+  const routed = configured(router, "route", (turn, request, fleet) =>
+    answer([turn.seed, request.promptTokens, request.maxTokens, fleet[0].freeBlocks].join()));
+  const request = { promptTokens: -1, messages: 1, maxTokens: null };
+  const target = { queueDepth: 0, freeBlocks: -2147483648, cachedTokens: 0 };
+  assert.equal(routed.routing.route(turn, request, [target]).val, "3000000000,4294967295,,2147483648");
+  const budgeted = configured(compressor, "compress", (turn, parts, { keepTokens }) => {
+    throw new Error(String(keepTokens));
+  });
+  assert.equal(thrown(() => budgeted.compression.compress({ seed: 0 }, [], { keepTokens: -1 })), "4294967295");
+  const reviewed = configured(outputFilter, "review", ([{ streamId }]) => [{ window: 0, stop: String(streamId) }]);
+  assert.equal(reviewed.outputFiltering.review([{ streamId: -1 }])[0].stop, "4294967295");
+});
+
 test("the configuration is parsed, and an error of the constructor refuses it", () => {
   class Echo {
     static description = { ...description, configSchema: { type: "object" } };
@@ -113,10 +131,10 @@ test("the configuration is parsed, and an error of the constructor refuses it", 
   }
   const { lifecycle, routing } = router(Echo);
   assert.equal(lifecycle.describe().configSchema, '{"type":"object"}');
-  assert.equal(thrown(() => routing.route()), "called before it was configured");
+  assert.equal(thrown(() => routing.route({}, {}, [])), "called before it was configured");
   lifecycle.configure('{"words": "一"}');
   assert.equal(thrown(() => lifecycle.configure('{"words": ""}')), "no words");
-  assert.equal(routing.route().val, "一");
+  assert.equal(routing.route({}, {}, []).val, "一");
 });
 
 test("an output filter says what it looks for once it is configured", () => {
@@ -139,6 +157,18 @@ test("an output filter says what it looks for once it is configured", () => {
 test("a class that is no policy of its kind is refused while it is built", () => {
   assert.throws(() => compressor(class { static description = description; }), /a method `compress`/);
   assert.throws(() => router(undefined), /a method `route`/);
-  assert.throws(() => router(class { route() {} }), /undefined is not an object/);
+  assert.throws(() => router(class { route() {} }), /undefined is not an object of fields/);
   assert.throws(() => router(class { static description = { name: "x" }; route() {} }), /version: undefined/);
+});
+
+test("asking for the time is an error that says where it is, an instant given is read", () => {
+  const Clock = globalThis.Date;
+  try {
+    const error = "a policy has no clock: the time is turn.now.unixMs";
+    assert.equal(thrown(() => route(() => answer(String(Date.now())))), error);
+    assert.equal(thrown(() => route(() => answer(String(new Date())))), error);
+    assert.equal(route(() => answer(new Date(0).toISOString())).val, "1970-01-01T00:00:00.000Z");
+  } finally {
+    globalThis.Date = Clock;
+  }
 });

@@ -1,4 +1,4 @@
-import { Folded, isHan } from "jackfield";
+import { Folded, isBlank, isHan } from "jackfield";
 
 /** The turn as the rules see it; the text folded once for all of them. */
 export class Facts {
@@ -18,22 +18,28 @@ export class Facts {
   }
 }
 
-/** A rule's conditions; all that are written must hold. The cheap ones are looked at first. */
+/**
+ * A rule's conditions; all that are written must hold. The cheap ones are looked at first, and a word is folded only when it
+ * is looked for: an instance answers one turn.
+ */
 export class Conditions {
   constructor(when) {
-    this.checks = [
-      ...names(when.task, ({ turn }) => turn.task),
-      ...names(when.tenant, ({ turn }) => turn.tenant),
-      ...names(when.locale, ({ turn }) => turn.locale),
-      ...names(when.model, ({ request }) => request.wantedModel),
-      ...bounds("prompt_tokens", when.prompt_tokens, ({ request }) => request.promptTokens),
-      ...bounds("messages", when.messages, ({ request }) => request.messages),
-      ...bounds("queue", when.queue, ({ shortestQueue }) => shortestQueue),
-      ...Object.entries(when.slots ?? {}).map(([name, wanted]) => slot(name, wanted)),
-      ...words(when.any, (terms) => ({ text }) => terms.some((term) => text.has(term))),
-      ...words(when.all, (terms) => ({ text }) => terms.every((term) => text.has(term))),
-      ...words(when.none, (terms) => ({ text }) => !terms.some((term) => text.has(term))),
-    ];
+    const checks = [];
+    const add = (written, make) => {
+      if (written !== undefined) checks.push(make(written));
+    };
+    add(when.task, names(({ turn }) => turn.task));
+    add(when.tenant, names(({ turn }) => turn.tenant));
+    add(when.locale, names(({ turn }) => turn.locale));
+    add(when.model, names(({ request }) => request.wantedModel));
+    add(when.prompt_tokens, bounds("prompt_tokens", ({ request }) => request.promptTokens));
+    add(when.messages, bounds("messages", ({ request }) => request.messages));
+    add(when.queue, bounds("queue", ({ shortestQueue }) => shortestQueue));
+    add(when.slots, slots);
+    add(when.any, words((terms, text) => terms.some((term) => text.has(term))));
+    add(when.all, words((terms, text) => terms.every((term) => text.has(term))));
+    add(when.none, words((terms, text) => !terms.some((term) => text.has(term))));
+    this.checks = checks;
   }
 
   fit(facts) {
@@ -42,37 +48,29 @@ export class Conditions {
 }
 
 /** One of these; `*` at the end stands for any rest. */
-function names(written, value) {
-  if (written === undefined) return [];
+const names = (value) => (written) => {
   if (written.length === 0) throw new Error("an empty list fits nothing: leave it out to fit everything");
-  const fits = written.map((name) => {
-    if (!name.endsWith("*")) return (value) => value === name;
-    const prefix = name.slice(0, -1);
-    return (value) => value.startsWith(prefix);
-  });
-  return [
-    (facts) => {
-      const known = value(facts);
-      return known != null && fits.some((fit) => fit(known));
-    },
-  ];
-}
+  const fits = (name, known) => (name.endsWith("*") ? known.startsWith(name.slice(0, -1)) : known === name);
+  return (facts) => {
+    const known = value(facts);
+    return known != null && written.some((name) => fits(name, known));
+  };
+};
 
 /** Both ends included. */
-function bounds(name, written, value) {
-  if (written === undefined) return [];
-  const { min = 0, max = Infinity } = written;
+const bounds = (name, value) => ({ min = 0, max = Infinity }) => {
   if (min > max) throw new Error(`\`${name}\` fits nothing: min is above max`);
-  return [(facts) => value(facts) >= min && value(facts) <= max];
-}
+  return (facts) => value(facts) >= min && value(facts) <= max;
+};
 
-function words(written, check) {
-  if (written === undefined) return [];
-  const terms = written.map((word) => {
-    if (word.trim() === "") throw new Error("an empty word");
-    return new Folded(word.trim());
-  });
-  return [check(terms)];
+const words = (fit) => (written) => {
+  if (written.some(isBlank)) throw new Error("an empty word");
+  return ({ text }) => fit(written, text);
+};
+
+function slots(written) {
+  const checks = Object.entries(written).map(([name, wanted]) => slot(name, wanted));
+  return (facts) => checks.every((check) => check(facts));
 }
 
 /** Known or not, or of this value. A slot that holds a boolean fits when it holds this one. */

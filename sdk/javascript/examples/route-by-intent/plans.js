@@ -60,20 +60,18 @@ function fill(own, usual) {
 }
 
 /** What the host would refuse in every turn is refused here, once. */
-function check(fields) {
-  const wrong = [
-    [fields.deadline_ms === 0, "`deadline_ms` must not be 0"],
-    [fields.max_tokens === 0, "`max_tokens` must not be 0"],
-    [outside(fields.compress_to, 0, 1) || fields.compress_to === 0, "`compress_to` must be above 0 and at most 1"],
-    [outside(fields.exit_threshold, 0, 1), "`exit_threshold` must be from 0 to 1"],
-    [fields.json_schema !== undefined && fields.regex !== undefined, "one of `json_schema` and `regex`, not both"],
-    [fields.stop?.length > 16, "`stop` may hold 16 texts at most"],
-    [fields.stop?.includes(""), "`stop` must not hold an empty text"],
-  ].find(([isWrong]) => isWrong);
-  if (wrong) throw new Error(wrong[1]);
+function check({ deadline_ms, max_tokens, compress_to, exit_threshold, json_schema, regex, stop = [] }) {
+  const refuse = (wrong, what) => {
+    if (wrong) throw new Error(what);
+  };
+  refuse(deadline_ms === 0, "`deadline_ms` must not be 0");
+  refuse(max_tokens === 0, "`max_tokens` must not be 0");
+  refuse(compress_to <= 0 || compress_to > 1, "`compress_to` must be above 0 and at most 1");
+  refuse(exit_threshold < 0 || exit_threshold > 1, "`exit_threshold` must be from 0 to 1");
+  refuse(json_schema !== undefined && regex !== undefined, "one of `json_schema` and `regex`, not both");
+  refuse(stop.length > 16, "`stop` may hold 16 texts at most");
+  refuse(stop.includes(""), "`stop` must not hold an empty text");
 }
-
-const outside = (value, low, high) => value !== undefined && !(value >= low && value <= high);
 
 function guidance({ json_schema: schema, regex, stop = [] }) {
   const grammar =

@@ -19,7 +19,9 @@ class FixedReplies {
     }
     const asked = new Folded(request.lastUserText);
     const reply = this.replies.find(({ word }) => asked.has(word));
-    return reply ? answer(reply.text) : runOn(fleet[0]);
+    if (reply) return answer(reply.text);
+    if (fleet.length === 0) throw new Error("the fleet is empty");
+    return runOn(fleet[0]);
   }
 }
 
