@@ -51,7 +51,7 @@ fn bindings(contract: &str, kind: PolicyKind) -> Result<Files, String> {
     Ok(files)
 }
 
-/// The prefix of an interface's names: `jackfield:policy/log@0.2.0` becomes `jf_log`, `…/types@0.1.0` only `jf`.
+/// The prefix of an interface's names: `jackfield:policy/log@0.2.0` becomes `jf_log`, `…/types@0.2.0` only `jf`.
 fn short(interface: &str) -> String {
     let name = interface.split(['/', '@']).nth(1).unwrap_or_default();
     if IMPORTS.contains(&name) { format!("{PREFIX}_{name}") } else { PREFIX.to_owned() }
