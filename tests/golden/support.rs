@@ -14,18 +14,34 @@ pub(crate) const MODEL_SHA256: &str = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c
 
 /// The default model: `JACKFIELD_TEST_MODEL`, or where `jackfield model pull` keeps it.
 pub(crate) fn model_file() -> PathBuf {
-    let cache = || {
-        let set = env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-        set.unwrap_or_else(|| env::home_dir().unwrap_or_default().join(".cache"))
-    };
     let path = env::var_os("JACKFIELD_TEST_MODEL")
-        .map_or_else(|| cache().join("jackfield/models/SmolLM2-135M-Instruct.Q4_1.gguf"), PathBuf::from);
+        .map_or_else(|| models().join("SmolLM2-135M-Instruct.Q4_1.gguf"), PathBuf::from);
     assert!(
         path.is_file(),
         "{} is not there: fetch it with `cargo run --release -- model pull`, or name a copy in JACKFIELD_TEST_MODEL",
         path.display()
     );
     path
+}
+
+/// The model for embeddings: `JACKFIELD_TEST_EMBEDDINGS`, or where `jackfield model pull minilm` keeps it.
+pub(crate) fn embeddings_folder() -> PathBuf {
+    let path = env::var_os("JACKFIELD_TEST_EMBEDDINGS")
+        .map_or_else(|| models().join("all-MiniLM-L6-v2"), PathBuf::from);
+    assert!(
+        path.is_dir(),
+        "{} is not there: fetch it with `cargo run --release -- model pull minilm`, or name a copy in \
+         JACKFIELD_TEST_EMBEDDINGS",
+        path.display()
+    );
+    path
+}
+
+/// Where `jackfield model pull` keeps models.
+fn models() -> PathBuf {
+    let set = env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let cache = set.unwrap_or_else(|| env::home_dir().unwrap_or_default().join(".cache"));
+    cache.join("jackfield/models")
 }
 
 /// The text of a reference.

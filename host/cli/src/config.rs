@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::args::ServeArgs;
 use crate::dirs::Dirs;
-use crate::model::{DEFAULT_MODEL, FetchError, ModelRef};
+use crate::model::{DEFAULT_MODEL, FetchError, Kind, ModelRef};
 
 const MIB: usize = 1 << 20;
 
@@ -19,6 +19,7 @@ const MIB: usize = 1 << 20;
 #[serde(deny_unknown_fields, default)]
 struct File {
     model: Option<String>,
+    embeddings: Option<String>,
     listen: Option<SocketAddr>,
     admin_listen: Option<SocketAddr>,
     admin_key: Option<String>,
@@ -65,6 +66,7 @@ struct EngineTable {
     busy_prefill_tokens: Option<usize>,
     max_running: Option<usize>,
     max_waiting: Option<usize>,
+    max_scoring: Option<usize>,
     max_context: Option<usize>,
     ageing_ms: Option<u64>,
     prefix_cache: Option<bool>,
@@ -107,6 +109,7 @@ struct ServerTable {
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) model: ModelRef,
+    pub(crate) embeddings: EmbeddingsRef,
     pub(crate) listen: SocketAddr,
     pub(crate) admin_listen: SocketAddr,
     pub(crate) policies: Option<PathBuf>,
@@ -117,6 +120,17 @@ pub(crate) struct Settings {
     pub(crate) engine: EngineConfig,
     pub(crate) server: ServerConfig,
     pub(crate) record: Option<RecordSettings>,
+}
+
+/// Where the model for vectors comes from.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum EmbeddingsRef {
+    /// Where the cache has it, once a policy wants it.
+    IfPulled,
+    /// From the start, fetched where it has to be.
+    Catalogue(ModelRef),
+    /// From the start, from this folder.
+    Folder(PathBuf),
 }
 
 /// A configuration that cannot be used; the text says what to change.
@@ -167,11 +181,13 @@ impl Settings {
         let model = args.model.as_deref().or(file.model.as_deref()).unwrap_or(DEFAULT_MODEL);
         let loopback = |port| SocketAddr::from(([127, 0, 0, 1], port));
         let model = ModelRef::parse(model)?;
+        model.check(Kind::Writes)?;
         let cores = file.cores.as_ref().map(Vec::len);
         let mut server = file.server.over(ServerConfig::default());
         server.model_id.get_or_insert_with(|| model.id());
         Ok(Settings {
             model,
+            embeddings: EmbeddingsRef::parse(file.embeddings.as_deref())?,
             listen: args.listen.or(file.listen).unwrap_or(loopback(8080)),
             admin_listen: args.admin_listen.or(file.admin_listen).unwrap_or(loopback(8081)),
             policies: args.policies.clone().or(file.policies),
@@ -247,6 +263,20 @@ pub(crate) fn engine_refusal(error: StartError) -> String {
     }
 }
 
+impl EmbeddingsRef {
+    fn parse(text: Option<&str>) -> Result<EmbeddingsRef, FetchError> {
+        let Some(text) = text else { return Ok(EmbeddingsRef::IfPulled) };
+        match ModelRef::parse(text) {
+            Ok(model @ ModelRef::Catalogue(_)) => {
+                model.check(Kind::Embeds)?;
+                Ok(EmbeddingsRef::Catalogue(model))
+            }
+            _ if Path::new(text).is_dir() => Ok(EmbeddingsRef::Folder(text.into())),
+            _ => Err(FetchError::NoFolder(text.into())),
+        }
+    }
+}
+
 impl RecordTable {
     fn checked(self) -> Result<RecordSettings, ConfigError> {
         match self {
@@ -291,6 +321,7 @@ impl EngineTable {
             busy_prefill_tokens: self.busy_prefill_tokens.unwrap_or(default.busy_prefill_tokens),
             max_running,
             max_waiting: self.max_waiting.unwrap_or(default.max_waiting),
+            max_scoring: self.max_scoring.unwrap_or(default.max_scoring),
             ageing_ms: self.ageing_ms.unwrap_or(default.ageing_ms),
             prefix_cache: self.prefix_cache.unwrap_or(default.prefix_cache),
             max_context: self.max_context.or(default.max_context),
@@ -330,6 +361,12 @@ fn read_file(path: &Path) -> Result<File, ConfigError> {
     let base = path.parent().unwrap_or(Path::new(""));
     file.policies = file.policies.map(|dir| base.join(dir));
     file.state = file.state.map(|dir| base.join(dir));
+    if let Some(folder) = file.embeddings.as_mut() {
+        let beside = base.join(&*folder);
+        if beside.is_dir() {
+            *folder = beside.to_string_lossy().into_owned();
+        }
+    }
     if let Some(model) = file.model.as_mut() {
         let beside = base.join(&*model);
         if beside.is_file() {
@@ -475,6 +512,19 @@ mod tests {
             assert!(error.contains(name), "{line}: {error}");
         }
         assert!(settings("[server]\ncompress_to = 1", &[]).is_ok(), "prompts are left alone");
+    }
+
+    #[test]
+    fn embeddings_are_a_name_or_a_folder() {
+        let embeddings = |toml: &str| settings(toml, &[]).map(|found| found.embeddings);
+        assert!(matches!(embeddings(""), Ok(EmbeddingsRef::IfPulled)));
+        assert!(matches!(embeddings("embeddings = 'minilm'"), Ok(EmbeddingsRef::Catalogue(_))));
+        assert!(matches!(embeddings("embeddings = '.'"), Ok(EmbeddingsRef::Folder(_))), "beside the file");
+        let error = refusal("embeddings = 'smollm2-135m'", &[]);
+        assert!(error.contains("another kind") && error.contains("minilm"), "{error}");
+        let error = refusal("embeddings = 'no/such/folder'", &[]);
+        assert!(error.contains("no/such/folder") && error.contains("minilm"), "{error}");
+        assert!(refusal("model = 'minilm'", &[]).contains("another kind"));
     }
 
     #[test]

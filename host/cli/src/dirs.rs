@@ -28,6 +28,12 @@ impl Dirs {
         }
     }
 
+    /// All in one folder.
+    #[cfg(test)]
+    pub(crate) fn under(folder: &std::path::Path) -> Dirs {
+        Dirs { cache: folder.join("cache"), state: folder.join("state"), ..Dirs::from_environment() }
+    }
+
     /// Fetched models.
     pub(crate) fn models(&self) -> PathBuf {
         self.cache.join("models")

@@ -8,8 +8,8 @@ use std::time::Instant;
 use jackfield_dialog::{MemoryLimits, MemoryStore};
 use jackfield_engine::Engine;
 use jackfield_kernels::Cpu;
-use jackfield_model::{Model, Tokenizer};
-use jackfield_policy::{HostServices, LogLevel, Registry, RegistryOptions, Runtime, RuntimeConfig};
+use jackfield_model::Model;
+use jackfield_policy::{Registry, RegistryOptions, Runtime, RuntimeConfig};
 use jackfield_server::Host;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -18,12 +18,14 @@ use crate::Failure;
 use crate::config::{Settings, engine_refusal};
 use crate::dirs::Dirs;
 use crate::model;
+use crate::services::{Embeddings, ModelServices};
 
 /// Loads the model and opens the policies that were acknowledged before; nothing listens yet.
 pub(crate) fn assemble(settings: &Settings, dirs: &Dirs, keep_state: bool) -> Result<Host, Failure> {
     let path = model::locate(&settings.model, dirs).map_err(Failure::failed)?;
     let engine = start_engine(settings, &path)?;
-    let services = Arc::new(ModelServices { tokenizer: Arc::clone(engine.tokenizer()) });
+    let embeddings = Embeddings::new(&settings.embeddings, dirs)?;
+    let services = Arc::new(ModelServices::new(engine.clone(), embeddings));
     let state = keep_state.then_some(settings.state.as_path());
     let code_dir = state.map(|dir| dir.join("compiled"));
     let runtime = Runtime::new(RuntimeConfig { code_dir, ..RuntimeConfig::default() }, services)
@@ -95,32 +97,4 @@ fn stop_signal() -> Result<impl Future<Output = ()> + Send + 'static, Failure> {
             std::process::exit(1);
         });
     })
-}
-
-/// What policies may ask of the model.
-struct ModelServices {
-    tokenizer: Arc<Tokenizer>,
-}
-
-impl HostServices for ModelServices {
-    fn count_tokens(&self, text: &str) -> u32 {
-        self.tokenizer.encode(text).map_or(0, |tokens| tokens.len() as u32)
-    }
-
-    fn token_boundaries(&self, text: &str) -> Vec<u32> {
-        self.tokenizer.boundaries(text).unwrap_or_default()
-    }
-
-    fn encode_tokens(&self, text: &str) -> Vec<u32> {
-        self.tokenizer.encode(text).unwrap_or_default()
-    }
-
-    fn log(&self, policy: &str, level: LogLevel, text: &str) {
-        match level {
-            LogLevel::Debug => tracing::debug!(policy, "{text}"),
-            LogLevel::Info => tracing::info!(policy, "{text}"),
-            LogLevel::Warn => tracing::warn!(policy, "{text}"),
-            LogLevel::Error => tracing::error!(policy, "{text}"),
-        }
-    }
 }

@@ -10,6 +10,7 @@ mod log;
 mod model;
 mod policies;
 mod serve;
+mod services;
 mod watch;
 
 use std::process::ExitCode;

@@ -27,6 +27,10 @@ pub struct EngineConfig {
     ///
     /// [`SubmitError::QueueFull`]: crate::SubmitError::QueueFull
     pub max_waiting: usize,
+    /// Texts that may be scored at once; one more is refused as [`SubmitError::QueueFull`].
+    ///
+    /// [`SubmitError::QueueFull`]: crate::SubmitError::QueueFull
+    pub max_scoring: usize,
     /// Waiting this long lifts a request by one priority level.
     pub ageing_ms: u64,
     /// Whether finished blocks are found again by later prompts.
@@ -46,6 +50,7 @@ impl Default for EngineConfig {
             busy_prefill_tokens: 32,
             max_running: 64,
             max_waiting: 256,
+            max_scoring: 16,
             ageing_ms: 2_000,
             prefix_cache: true,
             max_context: None,
@@ -115,7 +120,7 @@ impl EngineConfig {
             busy_prefill_tokens: self.busy_prefill_tokens,
             positions_per_token: positions_per_token(&model.config),
             max_running: self.max_running,
-            max_waiting: self.max_in_flight(),
+            max_waiting: self.max_in_flight().saturating_add(self.max_scoring),
             max_context: self.context(&model.config),
             ageing_ms: self.ageing_ms,
             prefix_cache: self.prefix_cache,

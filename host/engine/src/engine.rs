@@ -13,6 +13,7 @@ use crate::config::{ConfigError, EngineConfig};
 use crate::job::{InvalidJob, Job, Output};
 use crate::kv_check;
 use crate::runner::ModelRunner;
+use crate::scoring::{self, Scores};
 use crate::worker::{Command, Submission, Worker};
 
 /// A handle to a running engine; clones share it. The engine thread ends when the last one is dropped.
@@ -48,6 +49,8 @@ pub struct EngineStats {
     pub in_flight: usize,
     /// How many may be.
     pub max_in_flight: usize,
+    /// Texts being scored.
+    pub scoring: usize,
 }
 
 /// The engine did not start.
@@ -146,14 +149,34 @@ impl Engine {
         // The pool alone would allow one more: the last token's keys and values are never needed.
         let room = self.info.context - job.prompt.len();
         let job = Job { max_new_tokens: job.max_new_tokens.min(room), ..job };
-        let admission = Admission::take(&self.shared)?;
-        let id = RequestId(self.shared.next_request.fetch_add(1, Ordering::Relaxed));
+        let admission = self.shared.in_flight.take()?;
+        let id = self.shared.next_id();
         let seed = job.sampling.seed.map_or_else(fresh_seed, Ok).map_err(|_| SubmitError::Down)?;
         let (responder, outputs) = unbounded_channel();
         let submission = Submission { id, job, seed, responder, admission };
         let sent = self.inbox.send(Command::Submit(Box::new(submission)));
         sent.map_err(|_| SubmitError::Down)?;
         Ok(Ticket { id, inbox: self.inbox.clone(), outputs, done: false })
+    }
+
+    /// Has a text scored: how likely each of its tokens is after those before it. Behind all jobs, and in steps with other
+    /// texts.
+    ///
+    /// # Errors
+    /// As [`submit`](Self::submit).
+    pub fn score(&self, tokens: Vec<u32>) -> Result<Scores, SubmitError> {
+        scoring::check(&tokens, self.info.vocab)?;
+        if tokens.len() > self.info.context {
+            return Err(SubmitError::TooLong { prompt_tokens: tokens.len(), limit: self.info.context });
+        }
+        if !self.is_ready() {
+            return Err(SubmitError::Down);
+        }
+        let admission = self.shared.scoring.take()?;
+        let id = self.shared.next_id();
+        let (text, scores) = scoring::channel(id, tokens, admission, self.inbox.clone());
+        self.inbox.send(Command::Score(Box::new(text))).map_err(|_| SubmitError::Down)?;
+        Ok(scores)
     }
 
     /// False once the engine has failed.
@@ -165,8 +188,9 @@ impl Engine {
     pub fn stats(&self) -> EngineStats {
         EngineStats {
             scheduler: self.shared.scheduler().stats(),
-            in_flight: self.shared.in_flight.load(Ordering::Acquire),
-            max_in_flight: self.shared.max_in_flight,
+            in_flight: self.shared.in_flight.taken(),
+            max_in_flight: self.shared.in_flight.most,
+            scoring: self.shared.scoring.taken(),
         }
     }
 
@@ -257,8 +281,8 @@ impl Drop for Ticket {
 pub(crate) struct Shared {
     /// Locked for the microseconds of `schedule`, `commit` and look-ups; never while a step runs.
     scheduler: Mutex<Scheduler>,
-    in_flight: AtomicUsize,
-    max_in_flight: usize,
+    in_flight: Places,
+    scoring: Places,
     max_choices: usize,
     next_request: AtomicU64,
     closed: AtomicBool,
@@ -268,12 +292,16 @@ impl Shared {
     fn new(scheduler: Scheduler, config: &EngineConfig) -> Self {
         Shared {
             scheduler: Mutex::new(scheduler),
-            in_flight: AtomicUsize::new(0),
-            max_in_flight: config.max_in_flight(),
+            in_flight: Places::new(config.max_in_flight()),
+            scoring: Places::new(config.max_scoring),
             max_choices: config.max_running,
             next_request: AtomicU64::new(0),
             closed: AtomicBool::new(false),
         }
+    }
+
+    fn next_id(&self) -> RequestId {
+        RequestId(self.next_request.fetch_add(1, Ordering::Relaxed))
     }
 
     /// After a panic the counts may be read still; nothing is scheduled any more.
@@ -286,23 +314,36 @@ impl Shared {
     }
 }
 
-/// One request's place among those in flight; dropping it gives the place back.
-pub(crate) struct Admission(Arc<Shared>);
+/// So many may be inside at once.
+struct Places {
+    taken: Arc<AtomicUsize>,
+    most: usize,
+}
 
-impl Admission {
-    fn take(shared: &Arc<Shared>) -> Result<Admission, SubmitError> {
-        let more = |n: usize| (n < shared.max_in_flight).then_some(n + 1);
-        shared
-            .in_flight
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, more)
-            .map(|_| Admission(Arc::clone(shared)))
+impl Places {
+    fn new(most: usize) -> Places {
+        Places { taken: Arc::default(), most }
+    }
+
+    fn taken(&self) -> usize {
+        self.taken.load(Ordering::Acquire)
+    }
+
+    fn take(&self) -> Result<Admission, SubmitError> {
+        let more = |n: usize| (n < self.most).then_some(n + 1);
+        let taken = self.taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, more);
+        taken
+            .map(|_| Admission(Arc::clone(&self.taken)))
             .map_err(|in_flight| SubmitError::QueueFull { in_flight })
     }
 }
 
+/// One request's place among those that are inside; dropping it gives the place back.
+pub(crate) struct Admission(Arc<AtomicUsize>);
+
 impl Drop for Admission {
     fn drop(&mut self) {
-        self.0.in_flight.fetch_sub(1, Ordering::AcqRel);
+        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

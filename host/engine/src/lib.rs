@@ -13,6 +13,7 @@ mod kv_check;
 mod outbox;
 mod runner;
 mod sampler;
+mod scoring;
 mod text;
 mod worker;
 
@@ -20,3 +21,4 @@ pub use config::{ConfigError, EngineConfig};
 pub use engine::{Engine, EngineStats, ModelInfo, StartError, SubmitError, Ticket};
 pub use jackfield_model::{Activations, KvType};
 pub use job::{Delta, EngineFault, Finish, InvalidJob, Job, Output, Sampling, TokenInfo, Usage};
+pub use scoring::{ScoreError, Scores};

@@ -16,6 +16,8 @@ pub(crate) struct ModelRunner {
     /// What no step uses now.
     memory: Vec<Memory>,
     logits: Vec<f32>,
+    /// Of a few rows that are scored.
+    piece: Vec<f32>,
 }
 
 /// What a step works in, kept between steps so that none allocates.
@@ -39,7 +41,7 @@ impl ModelRunner {
     pub(crate) fn new(model: Arc<Model>, kv: KvArena, config: &EngineConfig) -> Self {
         let activations = config.activations;
         let memory = vec![Memory::new(&model, config.max_step_tokens, activations)];
-        ModelRunner { model, kv, activations, memory, logits: Vec::new() }
+        ModelRunner { model, kv, activations, memory, logits: Vec::new(), piece: Vec::new() }
     }
 
     /// Copies the blocks that `plan` wants copied, and gives memory with its rows, to be [put back](Self::put_back) after it.
@@ -65,6 +67,12 @@ impl ModelRunner {
     /// in plan order, until another step goes on.
     pub(crate) fn advance(&mut self, pass: &mut Pass<'_>) -> bool {
         self.model.advance(pass, &mut self.kv, &mut self.logits)
+    }
+
+    /// The logits of some rows of a whole step that has run: an iterator of `[vocab]`, one for each.
+    pub(crate) fn rows(&mut self, pass: &mut Pass<'_>, rows: &[usize]) -> impl Iterator<Item = &[f32]> {
+        self.model.row_logits(pass, rows, &mut self.piece);
+        self.piece.chunks_exact(self.model.config.vocab)
     }
 
     pub(crate) fn put_back(&mut self, memory: Memory) {

@@ -234,6 +234,18 @@ fn better(a: &Candidate, b: &Candidate) -> std::cmp::Ordering {
     b.weight.total_cmp(&a.weight).then(a.token.cmp(&b.token))
 }
 
+/// The natural logarithm of a token's probability.
+pub(crate) fn logprob(logits: &[f32], token: u32) -> f32 {
+    logits[token as usize] - log_sum(logits)
+}
+
+/// What is to be taken from a logit to make a log-probability of it.
+fn log_sum(logits: &[f32]) -> f32 {
+    let best = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let sum: f64 = logits.iter().map(|&l| f64::from(l - best).exp()).sum();
+    best + sum.ln() as f32
+}
+
 /// Log-probabilities taken before anything was changed.
 struct RawLogprobs {
     log_sum: f32,
@@ -243,9 +255,7 @@ struct RawLogprobs {
 
 impl RawLogprobs {
     fn of(logits: &[f32], top: u8) -> Self {
-        let best = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-        let sum: f64 = logits.iter().map(|&l| f64::from(l - best).exp()).sum();
-        let log_sum = best + sum.ln() as f32;
+        let log_sum = log_sum(logits);
         let mut ids: Vec<u32> = (0..logits.len() as u32).collect();
         let by_logit = |a: &u32, b: &u32| logits[*b as usize].total_cmp(&logits[*a as usize]).then(a.cmp(b));
         let top = usize::from(top).min(ids.len());

@@ -15,6 +15,7 @@ use crate::job::{EngineFault, Finish, Job, Output, Usage};
 use crate::outbox::{Answer, Responder};
 use crate::runner::{ModelRunner, emptied};
 use crate::sampler::{Chosen, Desk, Sampler};
+use crate::scoring::{Scoring, Text};
 use crate::text::StopMatcher;
 
 /// Of the time of a step that reads the middle of a long prompt, so many times as much may be lent to short prompts …
@@ -25,6 +26,7 @@ const LENT_BESIDE_WRITERS: u32 = 1;
 /// Everything the outside may ask of the engine thread.
 pub(crate) enum Command {
     Submit(Box<Submission>),
+    Score(Box<Text>),
     Cancel(RequestId),
     /// One choice of a request, by its number.
     CancelChoice(RequestId, u32),
@@ -47,6 +49,7 @@ pub(crate) struct Worker {
     runner: ModelRunner,
     sequences: HashMap<SequenceId, Writer>,
     requests: HashMap<RequestId, Running>,
+    scoring: Scoring,
     desk: Desk,
     lists: Lists,
     started: Instant,
@@ -92,6 +95,7 @@ impl Worker {
             runner,
             sequences: HashMap::new(),
             requests: HashMap::new(),
+            scoring: Scoring::default(),
             desk: Desk::default(),
             lists: Lists::default(),
             started: Instant::now(),
@@ -123,7 +127,7 @@ impl Worker {
 
     /// Takes what has come; waits for more when there is nothing else to do.
     fn drain_inbox(&mut self) -> Result<(), Closed> {
-        if self.requests.is_empty() {
+        if self.is_idle() {
             let command = self.inbox.recv().map_err(|RecvError| Closed)?;
             self.obey(command);
         }
@@ -131,15 +135,20 @@ impl Worker {
             match self.inbox.try_recv() {
                 Ok(command) => self.obey(command),
                 Err(TryRecvError::Empty) => return Ok(()),
-                Err(TryRecvError::Disconnected) if self.requests.is_empty() => return Err(Closed),
+                Err(TryRecvError::Disconnected) if self.is_idle() => return Err(Closed),
                 Err(TryRecvError::Disconnected) => return Ok(()),
             }
         }
     }
 
+    fn is_idle(&self) -> bool {
+        self.requests.is_empty() && self.scoring.is_empty()
+    }
+
     fn obey(&mut self, command: Command) {
         match command {
             Command::Submit(submission) => self.admit(*submission),
+            Command::Score(text) => self.begin_scoring(*text),
             Command::Cancel(id) => self.cancel(id),
             Command::CancelChoice(id, choice) => self.cancel_choice(id, choice),
         }
@@ -154,6 +163,7 @@ impl Worker {
             max_new_tokens: job.max_new_tokens,
             priority: job.priority,
             salt: job.salt,
+            score: false,
         };
         let now = self.now();
         let added = self.shared.scheduler().add(request, now);
@@ -178,8 +188,19 @@ impl Worker {
         self.requests.insert(id, Running { responder, sequences, _admission: admission });
     }
 
+    fn begin_scoring(&mut self, text: Text) {
+        let now = self.now();
+        let added = self.shared.scheduler().add(text.request(), now);
+        match added.as_deref() {
+            Ok(&[sequence]) => self.scoring.begin(sequence, text),
+            Ok(_) => text.fail(EngineFault { message: "a text is one sequence".into() }),
+            Err(error) => text.fail(EngineFault { message: error.to_string() }),
+        }
+    }
+
     fn cancel(&mut self, id: RequestId) {
         self.shared.scheduler().cancel(id);
+        self.scoring.forget(id);
         self.forget(id);
     }
 
@@ -212,6 +233,10 @@ impl Worker {
         let spans = memory.inputs.spans(&plan.work, memory.spans);
         let pass = self.runner.begin(memory.inputs.batch(&spans), &mut memory.scratch);
         let mut pass = pass.map_err(|error| EngineFault { message: error.to_string() })?;
+        let scores = plan.work.iter().any(|work| work.score);
+        if scores {
+            pass = pass.whole();
+        }
         let (begun, mut lent) = (Instant::now(), Duration::ZERO);
         // Who writes beside the prompt waits for the short ones too.
         let share = if plan.sampling().next().is_some() { LENT_BESIDE_WRITERS } else { LENT };
@@ -219,6 +244,9 @@ impl Worker {
             if plan.reads_on() && lent <= (begun.elapsed() - lent) * share {
                 lent += self.let_pass()?;
             }
+        }
+        if scores {
+            self.scoring.read(plan, &mut pass, &mut self.runner);
         }
         memory.spans = emptied(spans);
         self.runner.put_back(memory);
@@ -261,11 +289,13 @@ impl Worker {
                 }
             }
             Event::Finished { sequence, reason, .. } => {
+                let finish = match reason {
+                    FinishReason::Stop => Finish::Stop,
+                    FinishReason::Length => Finish::Length,
+                    FinishReason::Scored => return self.scoring.finish(sequence),
+                };
                 if let Some(mut writer) = self.sequences.remove(&sequence) {
-                    writer.answer.finish(match reason {
-                        FinishReason::Stop => Finish::Stop,
-                        FinishReason::Length => Finish::Length,
-                    });
+                    writer.answer.finish(finish);
                 }
             }
             Event::RequestDone { request, usage } => {
@@ -292,9 +322,14 @@ impl Worker {
         for (_, running) in self.requests.drain() {
             let _ = running.responder.send(Output::Failed(fault.clone()));
         }
+        self.scoring.fail_all(fault);
         while let Ok(command) = self.inbox.try_recv() {
-            if let Command::Submit(submission) = command {
-                let _ = submission.responder.send(Output::Failed(fault.clone()));
+            match command {
+                Command::Submit(submission) => {
+                    let _ = submission.responder.send(Output::Failed(fault.clone()));
+                }
+                Command::Score(text) => text.fail(fault.clone()),
+                Command::Cancel(_) | Command::CancelChoice(..) => {}
             }
         }
     }

@@ -104,6 +104,16 @@ pub struct Pass<'a> {
     scratch: &'a mut Scratch,
     /// The next one to run.
     layer: usize,
+    /// The last layer runs for every row, whoever wants logits.
+    whole: bool,
+}
+
+impl Pass<'_> {
+    /// The same to the end of its last layer, even where nobody's logits are wanted: then [`Model::row_logits`] can be asked.
+    #[must_use]
+    pub fn whole(self) -> Self {
+        Self { whole: true, ..self }
+    }
 }
 
 impl Model {
@@ -133,12 +143,12 @@ impl Model {
         scratch.fit(&self.config, batch.tokens.len());
         self.embed(batch.tokens, &mut scratch.x);
         scratch.angles.set(&self.weights.rope, batch.positions);
-        Ok(Pass { batch, scratch, layer: 0 })
+        Ok(Pass { batch, scratch, layer: 0, whole: false })
     }
 
     /// Runs the next layer; true when it was the last and `logits` are there. Takes the cache that the step began with.
     pub fn advance(&self, pass: &mut Pass<'_>, kv: &mut KvArena, logits: &mut Vec<f32>) -> bool {
-        let Pass { batch, scratch, layer: i } = pass;
+        let Pass { batch, scratch, layer: i, whole } = pass;
         let rows = batch.tokens.len();
         let Some(layer) = self.weights.layers.get(*i).filter(|_| rows > 0) else {
             logits.clear();
@@ -147,7 +157,7 @@ impl Model {
         self.project(layer, scratch, rows);
         kv.write(&self.cpu, *i, batch.spans, &scratch.k, &scratch.v);
         let last = *i + 1 == self.weights.layers.len();
-        if last && batch.logits_for.is_empty() {
+        if last && batch.logits_for.is_empty() && !*whole {
             logits.clear();
             return true; // the middle of a prompt: the cache is all that was wanted
         }
@@ -159,6 +169,16 @@ impl Model {
             self.logits(batch.logits_for, scratch, logits);
         }
         last
+    }
+
+    /// Logits of some rows of a [whole](Pass::whole) step that has run, `[rows, vocab]`: as many at a time as there is memory
+    /// for.
+    ///
+    /// # Panics
+    /// When a row is not one of the step's.
+    pub fn row_logits(&self, pass: &mut Pass<'_>, rows: &[usize], logits: &mut Vec<f32>) {
+        logits.clear();
+        self.logits(rows, pass.scratch, logits);
     }
 
     fn embed(&self, tokens: &[u32], x: &mut [f32]) {

@@ -2,13 +2,14 @@
 //!
 //! [`Model::load`] reads a GGUF file: its numbers ([`ModelConfig`]), its tokenizer ([`Tokenizer`]), its chat template
 //! ([`ChatTemplate`]) and its weights, repacked by the kernels. [`Model::forward`] runs one step over the rows of many
-//! sequences; which rows those are is decided elsewhere.
+//! sequences; which rows those are is decided elsewhere. [`Embedder`] is another model, for vectors of texts.
 //!
 //! What is not here: no clock (a template's date is an argument), no environment, no sampling, no threads of its own but
 //! for hashing the file, and no `unsafe` but the one mapping in `gguf/map.rs`.
 
 mod arch;
 mod config;
+mod embedder;
 mod error;
 mod forward;
 pub mod gguf;
@@ -18,6 +19,7 @@ mod tokenizer;
 mod weights;
 
 pub use config::ModelConfig;
+pub use embedder::{EmbedError, Embedder};
 pub use error::{ForwardError, LoadError};
 pub use forward::{Activations, Batch, Pass, Scratch};
 pub use gguf::{Gguf, GgufError};

@@ -7,7 +7,7 @@ use thread_priority::{ThreadPriority, ThreadPriorityValue, set_current_thread_pr
 const ASIDE: u8 = 23;
 
 /// Puts the calling thread well behind those that serve.
-pub(crate) fn step_aside() {
+pub fn step_aside() {
     let value = ThreadPriorityValue::try_from(ASIDE);
     value.map_or_else(|_| step_back(), |value| step(ThreadPriority::Crossplatform(value)));
 }

@@ -1,6 +1,10 @@
 //! What the rest of the host does for policies that are granted it.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
+
+use crate::Grant;
 
 /// How much a log line matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -26,9 +30,16 @@ pub struct Scored {
 }
 
 /// The imports of the contract, done by the rest of the host. Called on the thread of the policy's call, whose deadline
-/// runs meanwhile; the guest cannot be stopped inside of one, so each must be quick and bounded.
+/// runs meanwhile; the guest cannot be stopped inside of one, so each must be quick and bounded. Those that wait for others are
+/// told how much of the deadline is left, and answer before it is over.
 pub trait HostServices: Send + Sync {
-    /// Number of tokens of a text, read as plain text.
+    /// A policy that is granted this is about to be set up: what takes long to load is loaded now. Where it cannot be, the import
+    /// says so when it is called.
+    fn prepare(&self, grant: Grant) {
+        let _ = grant;
+    }
+
+    /// Number of tokens of a text, read as plain text. At most 256 KiB come here, as to the next.
     fn count_tokens(&self, text: &str) -> u32;
 
     /// End offset in bytes of each token.
@@ -48,18 +59,18 @@ pub trait HostServices: Send + Sync {
     /// Surprisal per token.
     ///
     /// # Errors
-    /// A sentence for the policy, where there is no model for it or it is busy.
-    fn score(&self, text: &str) -> Result<Vec<Scored>, String> {
-        let _ = text;
+    /// A sentence for the policy, where there is no model for it, it is busy, or the text is too long for it.
+    fn score(&self, text: &str, left: Duration) -> Result<Vec<Scored>, String> {
+        let _ = (text, left);
         Err("this host has no model that scores".into())
     }
 
     /// A unit vector.
     ///
     /// # Errors
-    /// A sentence for the policy, where there is no model for it or it is busy.
-    fn embed(&self, text: &str) -> Result<Vec<f32>, String> {
-        let _ = text;
+    /// A sentence for the policy, where there is no model for it, it is busy, or the text is too long for it.
+    fn embed(&self, text: &str, left: Duration) -> Result<Vec<f32>, String> {
+        let _ = (text, left);
         Err("this host has no model that embeds".into())
     }
 }

@@ -12,7 +12,7 @@ use wasmtime::{Store, component::Instance};
 
 use crate::{
     Case, Fault, HostServices, Manifest, OnFault, Refusal, Runtime, Strategy, cases, check, convert,
-    runtime::{CallState, Ready, UploadParts, micros_since},
+    runtime::{CallState, Imports, Ready, UploadParts, micros_since},
     stats::{Counters, Stats},
     types::{
         Budget, Decision, Description, Dialog, Edit, Interest, Message, Next, Part, RouteRequest, Target,
@@ -99,6 +99,7 @@ impl Policy {
     pub fn prepare(runtime: &Arc<Runtime>, upload: Upload) -> Result<Policy, Refusal> {
         let Upload { manifest, component, config, cases } = upload;
         manifest.validate()?;
+        manifest.grants.iter().for_each(|grant| runtime.services().prepare(*grant));
         let (ready, description) =
             runtime.set_up(UploadParts { manifest: &manifest, component: &component, config: &config })?;
         let work = Work::find(manifest.kind, ready.pre.component())?;
@@ -323,7 +324,8 @@ impl Policy {
         &self,
         call: impl FnOnce(&mut Store<CallState>, &Instance) -> wasmtime::Result<Result<T, String>>,
     ) -> Result<T, Fault> {
-        self.core.call(self.deadline_ms, &self.services, call)
+        let (services, meter) = (self.services.clone(), self.counters.imports.clone());
+        self.core.call(self.deadline_ms, Imports { services, meter }, call)
     }
 
     /// Time and count a call.
@@ -346,10 +348,10 @@ impl Core {
     fn call<T>(
         &self,
         deadline_ms: u32,
-        services: &Arc<dyn HostServices>,
+        imports: Imports,
         call: impl FnOnce(&mut Store<CallState>, &Instance) -> wasmtime::Result<Result<T, String>>,
     ) -> Result<T, Fault> {
-        self.runtime.call(&self.ready, &self.manifest, deadline_ms, services, call)
+        self.runtime.call(&self.ready, &self.manifest, deadline_ms, imports, call)
     }
 
     /// A call while it is prepared, with the runtime's own deadline.
@@ -357,7 +359,7 @@ impl Core {
         &self,
         call: impl FnOnce(&mut Store<CallState>, &Instance) -> wasmtime::Result<Result<T, String>>,
     ) -> Result<T, Fault> {
-        self.call(self.runtime.setup_deadline_ms(), self.runtime.services(), call)
+        self.call(self.runtime.setup_deadline_ms(), self.runtime.imports(), call)
     }
 
     /// Ask an output filter what it wants to see, and compile its patterns.

@@ -4,7 +4,10 @@
 mod log;
 mod mask;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 pub(crate) use log::Recorder;
 pub use log::{LogError, RecordSettings, read_log};
@@ -123,14 +126,14 @@ impl HostServices for Noting {
         self.inner.count(policy, counter, amount);
     }
 
-    fn score(&self, text: &str) -> Result<Vec<Scored>, String> {
-        let scored = self.inner.score(text);
+    fn score(&self, text: &str, left: Duration) -> Result<Vec<Scored>, String> {
+        let scored = self.inner.score(text, left);
         self.note(Answered::Score { text: text.into(), scored: scored.clone() });
         scored
     }
 
-    fn embed(&self, text: &str) -> Result<Vec<f32>, String> {
-        let vector = self.inner.embed(text);
+    fn embed(&self, text: &str, left: Duration) -> Result<Vec<f32>, String> {
+        let vector = self.inner.embed(text, left);
         self.note(Answered::Embed { text: text.into(), vector: vector.clone() });
         vector
     }

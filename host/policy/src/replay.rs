@@ -6,6 +6,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use serde::Serialize;
@@ -215,20 +216,20 @@ impl HostServices for Recorded {
     /// Nobody reads the log of a call that is made again.
     fn log(&self, _policy: &str, _level: LogLevel, _text: &str) {}
 
-    fn score(&self, asked: &str) -> Result<Vec<Scored>, String> {
+    fn score(&self, asked: &str, left: Duration) -> Result<Vec<Scored>, String> {
         let matching = |answered: &Answered| match answered {
             Answered::Score { text, scored } if text == asked => Some(scored.clone()),
             _ => None,
         };
-        self.find(matching, |inner| inner.score(asked))
+        self.find(matching, |inner| inner.score(asked, left))
     }
 
-    fn embed(&self, asked: &str) -> Result<Vec<f32>, String> {
+    fn embed(&self, asked: &str, left: Duration) -> Result<Vec<f32>, String> {
         let matching = |answered: &Answered| match answered {
             Answered::Embed { text, vector } if text == asked => Some(vector.clone()),
             _ => None,
         };
-        self.find(matching, |inner| inner.embed(asked))
+        self.find(matching, |inner| inner.embed(asked, left))
     }
 }
 
@@ -279,7 +280,11 @@ mod tests {
         ];
         let recorded = Recorded::new(&answers, Arc::new(Never));
         assert_eq!((recorded.count_tokens("ab"), recorded.token_boundaries("ab")), (2, vec![1, 2]));
-        assert_eq!((recorded.score("ab"), recorded.embed("ab")), (Ok(scored), Err("busy".into())));
+        let left = Duration::ZERO;
+        assert_eq!(
+            (recorded.score("ab", left), recorded.embed("ab", left)),
+            (Ok(scored), Err("busy".into()))
+        );
         assert_eq!(recorded.encode_tokens("ab"), [7, 8]);
         assert!(!recorded.asked_anew());
         assert_eq!(recorded.count_tokens("other"), 99);

@@ -7,6 +7,7 @@ mod engine;
 mod export;
 mod freeze;
 mod gate;
+mod imports;
 mod link;
 mod log_budget;
 mod look;
@@ -31,8 +32,7 @@ pub(crate) use gate::Gate;
 use log_budget::LogBudget;
 pub(crate) use look::Seen;
 pub(crate) use setup::Upload as UploadParts;
-pub(crate) use state::CallState;
-pub(crate) use state::Phase;
+pub(crate) use state::{CallState, Imports, Phase};
 use ticker::Ticker;
 use wasmtime::{
     Engine, Store,
@@ -183,6 +183,11 @@ impl Runtime {
         &self.services
     }
 
+    /// What a policy is set up with. Nobody asks what that took.
+    pub(crate) fn imports(&self) -> Imports {
+        Imports { services: self.services.clone(), meter: Arc::default() }
+    }
+
     /// A store for one call, whose deadline begins now.
     fn store(
         &self,
@@ -190,9 +195,9 @@ impl Runtime {
         name: &Arc<str>,
         phase: Phase,
         deadline_ms: u32,
-        services: &Arc<dyn HostServices>,
+        imports: Imports,
     ) -> Store<CallState> {
-        let state = CallState::new(services.clone(), manifest, name.clone(), phase, deadline_ms);
+        let state = CallState::new(imports, manifest, name.clone(), phase, deadline_ms);
         let mut store = Store::new(&self.engine, state);
         store.limiter(|state| state);
         store.epoch_deadline_callback(|mut store| Ok(store.data_mut().look()));
@@ -207,7 +212,7 @@ impl Runtime {
         ready: &Ready,
         manifest: &Manifest,
         deadline_ms: u32,
-        services: &Arc<dyn HostServices>,
+        imports: Imports,
         call: impl FnOnce(&mut Store<CallState>, &Instance) -> wasmtime::Result<Result<T, String>>,
     ) -> Result<T, Fault> {
         self.tick()?;
@@ -215,7 +220,7 @@ impl Runtime {
         let limit_ms = deadline_ms;
         let _own_place = ready.gate.enter(patience).ok_or(Fault::Busy { limit_ms })?;
         let _place = self.gate.enter(patience).ok_or(Fault::Busy { limit_ms })?;
-        let mut store = self.store(manifest, &ready.name, Phase::Work, deadline_ms, services);
+        let mut store = self.store(manifest, &ready.name, Phase::Work, deadline_ms, imports);
         store.data_mut().log_within(&ready.log_budget);
         let instance = make(&mut store, &ready.pre)?;
         if let Strategy::PerCall { .. } = ready.strategy {

@@ -2,13 +2,16 @@
 
 use std::{
     array,
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
 use serde::Serialize;
 
-use crate::{Fault, policy::Called};
+use crate::{Fault, ImportStats, meter::Meter, policy::Called};
 
 /// Upper bounds of the histogram's buckets, in microseconds; the last bucket takes the rest.
 pub const BUCKET_MICROS: [u32; 16] =
@@ -36,6 +39,8 @@ pub struct Stats {
     pub answered: u64,
     /// Bytes that a filter's verdicts held back, each time they did.
     pub held_bytes: u64,
+    /// Of the imports it called.
+    pub imports: Vec<ImportStats>,
 }
 
 #[derive(Debug, Default)]
@@ -49,6 +54,7 @@ pub(crate) struct Counters {
     pub(crate) saved_tokens: AtomicU64,
     pub(crate) answered: AtomicU64,
     pub(crate) held_bytes: AtomicU64,
+    pub(crate) imports: Arc<Meter>,
 }
 
 impl Counters {
@@ -78,6 +84,7 @@ impl Counters {
             saved_tokens: self.saved_tokens.load(Relaxed),
             answered: self.answered.load(Relaxed),
             held_bytes: self.held_bytes.load(Relaxed),
+            imports: self.imports.read(),
         }
     }
 }

@@ -19,6 +19,10 @@ impl Scheduler {
         let in_flight = self.in_flight.remove(at);
         for (work, key) in plan.work.iter().zip(&in_flight.works) {
             self.commit_rows(*key, work);
+            if work.score {
+                self.end_scored(*key, events);
+                continue;
+            }
             let Some(sequence) = self.sequences.get(key).filter(|_| !work.sample.is_empty()) else {
                 continue;
             };
@@ -40,6 +44,7 @@ impl Scheduler {
         let before = sequence.computed;
         sequence.computed = work.end();
         self.counters.computed_tokens += work.tokens.len() as u64;
+        self.counters.scored_tokens += if work.score { work.tokens.len() as u64 } else { 0 };
         self.counters.recomputed_tokens += sequence.reached.min(work.end()).saturating_sub(before) as u64;
         sequence.reached = sequence.reached.max(work.end());
         if !self.config.prefix_cache {
@@ -97,6 +102,13 @@ impl Scheduler {
         sequence.computed = sequence.computed.min(sequence.known() - 1);
         if let Some(reason) = ends {
             self.finish(choice, reason, events);
+        }
+    }
+
+    /// One that is scored is done with its last row.
+    fn end_scored(&mut self, key: SequenceId, events: &mut Vec<Event>) {
+        if self.sequences.get(&key).is_some_and(|sequence| sequence.remaining() == 0) {
+            self.finish(key, FinishReason::Scored, events);
         }
     }
 

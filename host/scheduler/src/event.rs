@@ -51,6 +51,8 @@ pub enum FinishReason {
     Stop,
     /// `max_new_tokens`, the context, or the pool is used up.
     Length,
+    /// All its rows have been computed, and nothing was to be generated.
+    Scored,
 }
 
 /// Tokens of a request.
@@ -87,6 +89,8 @@ pub struct Stats {
     pub looked_up_tokens: u64,
     /// Counter: tokens computed.
     pub computed_tokens: u64,
+    /// Counter: those of `computed_tokens` whose logits alone were wanted.
+    pub scored_tokens: u64,
     /// Counter: those of `computed_tokens` that had been computed before a preemption.
     pub recomputed_tokens: u64,
     /// Counter: sequences that lost their blocks.
@@ -114,6 +118,7 @@ impl fmt::Display for FinishReason {
         f.write_str(match self {
             FinishReason::Stop => "stop",
             FinishReason::Length => "length",
+            FinishReason::Scored => "scored",
         })
     }
 }
@@ -138,6 +143,7 @@ impl fmt::Display for Stats {
             ("looked_up", self.looked_up_tokens),
             ("hit", self.hit_tokens),
             ("computed", self.computed_tokens),
+            ("scored", self.scored_tokens),
             ("recomputed", self.recomputed_tokens),
             ("preemptions", self.preemptions),
             ("evicted", self.evicted_blocks),

@@ -10,7 +10,8 @@ use crate::scheduler::{InFlight, Scheduler};
 
 impl Scheduler {
     /// A step to run while the last plan is on its way and not committed: prompts that are not in that one, that have no
-    /// token yet, that end within this step, and that are at least as urgent as what the step on its way reads on. Empty when there are none,
+    /// token yet, that end within this step, and that are at least as urgent as what the step on its way reads on. (Who is
+    /// scored waits.) Empty when there are none,
     /// when that step reads no prompt that goes on after it, or when one of its sequences is gone: its blocks are free,
     /// and still written to.
     ///
@@ -41,7 +42,7 @@ impl Scheduler {
     }
 
     /// Prompts that nobody has begun to answer and that fit a step to their end, the most urgent and shortest first.
-    fn whole_prompts(&mut self, priority: u8, rows: usize) -> Vec<Share> {
+    fn whole_prompts(&mut self, priority: u16, rows: usize) -> Vec<Share> {
         let keys = self.newcomers(priority);
         let mut left = self.left_for(rows);
         let mut filling = HashSet::new();
@@ -61,10 +62,10 @@ impl Scheduler {
         shares
     }
 
-    fn newcomers(&self, priority: u8) -> Vec<SequenceId> {
+    fn newcomers(&self, priority: u16) -> Vec<SequenceId> {
         let new = |key: &SequenceId| {
             let sequence = self.sequences.get(key);
-            sequence.is_some_and(|s| s.generated() == 0 && s.priority <= priority)
+            sequence.is_some_and(|s| s.generated() == 0 && s.priority <= priority && !s.score)
                 && !self.in_flight.iter().any(|step| step.works.contains(key))
         };
         self.running.iter().map(|rank| rank.id).filter(new).collect()

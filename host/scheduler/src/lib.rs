@@ -31,6 +31,8 @@
 //!   at its beginning; and it is smaller while several requests are there, since who comes waits for the step that runs.
 //! - **Interposed steps.** While a step reads the middle of a long prompt, [`Scheduler::interpose`] gives a step of short
 //!   prompts that came meanwhile, to be run between two layers: they do not wait for the step that runs.
+//! - **Scoring.** A request of which only the logits of its prompt's rows are wanted is a prompt behind all others: it takes
+//!   what they leave of a step, gives way when they need blocks, and shares none.
 //! - **Memory.** A sequence gets the blocks of all its known tokens when it is admitted, and one more at a time while
 //!   it decodes. When none is left the last in rank is preempted: its blocks go, its tokens stay, and it is computed
 //!   again later, mostly from the prefix cache.

@@ -44,6 +44,8 @@ pub struct Work {
     pub table: Vec<BlockId>,
     /// Who samples from the last row: nobody while more known tokens follow, `n` when the prompt of `n` choices ends.
     pub sample: Vec<SequenceId>,
+    /// The logits of all its rows are wanted, and nobody samples. After a preemption rows may come again.
+    pub score: bool,
 }
 
 impl Plan {
@@ -74,6 +76,7 @@ impl Work {
         self.tokens.clear();
         self.table.clear();
         self.sample.clear();
+        self.score = false;
         self
     }
 
@@ -83,7 +86,7 @@ impl Work {
     }
 }
 
-/// `step 4: 9 tokens, copy b2>b5, preempt s3`, then a line for each work: `s0 12+1 [b0 b1] > s0`.
+/// `step 4: 9 tokens, copy b2>b5, preempt s3`, then a line for each work: `s0 12+1 [b0 b1] > s0`, or `s1 0+8 [b2] scored`.
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "step {}: {} tokens", self.step, self.tokens())?;
@@ -103,7 +106,11 @@ impl fmt::Display for Plan {
 impl fmt::Display for Work {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}+{} [{}]", self.sequence, self.start, self.tokens.len(), Joined(&self.table))?;
-        if self.sample.is_empty() { Ok(()) } else { write!(f, " > {}", Joined(&self.sample)) }
+        match self.sample.is_empty() {
+            true if self.score => f.write_str(" scored"),
+            true => Ok(()),
+            false => write!(f, " > {}", Joined(&self.sample)),
+        }
     }
 }
 

@@ -74,7 +74,7 @@ impl Scheduler {
     fn decodes(&mut self) -> Vec<SequenceId> {
         let mut keys = self.spare.keys();
         let running = self.running.iter().filter_map(|rank| self.sequences.get(&rank.id));
-        keys.extend(running.filter(|sequence| sequence.remaining() == 1).map(|sequence| sequence.rank.id));
+        keys.extend(running.filter(|sequence| sequence.decodes()).map(|sequence| sequence.rank.id));
         keys
     }
 
@@ -133,7 +133,7 @@ impl Scheduler {
     }
 
     /// The most urgent priority among those of whose prompts more follows.
-    fn overtaken(&self, work: &[Work], keys: &[SequenceId]) -> Option<u8> {
+    fn overtaken(&self, work: &[Work], keys: &[SequenceId]) -> Option<u16> {
         let read_on = work.iter().zip(keys).filter(|(work, _)| work.sample.is_empty());
         read_on.filter_map(|(_, key)| Some(self.sequences.get(key)?.priority)).min()
     }
@@ -145,7 +145,8 @@ impl Scheduler {
         let mut work = self.spare.work(*sequence.choices.first()?, start);
         work.tokens.extend(sequence.tokens(start..end));
         work.table.extend_from_slice(&sequence.table[..self.config.blocks_for(end)]);
-        if end == sequence.known() {
+        work.score = sequence.score;
+        if end == sequence.known() && !sequence.score {
             work.sample.extend_from_slice(&sequence.choices);
         }
         Some(work)

@@ -158,8 +158,8 @@ impl Scheduler {
 
     /// In rank order. What others have published since the last step is taken over first.
     fn prefilling(&mut self) -> Vec<SequenceId> {
-        let running: Vec<_> =
-            self.running.iter().map(|rank| rank.id).filter(|key| self.remaining(*key) > 1).collect();
+        let reads = |key: &SequenceId| self.sequences.get(key).is_some_and(|sequence| !sequence.decodes());
+        let running: Vec<_> = self.running.iter().map(|rank| rank.id).filter(reads).collect();
         for key in &running {
             while self.adopt(*key) {}
         }

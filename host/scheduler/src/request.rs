@@ -20,7 +20,7 @@ pub struct BlockId(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Millis(pub u64);
 
-/// `n` continuations of one prompt.
+/// `n` continuations of one prompt, or a prompt whose own tokens are to be judged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     /// The caller's name for it.
@@ -35,12 +35,15 @@ pub struct Request {
     pub priority: u8,
     /// Requests share cached blocks only under the same salt.
     pub salt: [u8; 32],
+    /// Nothing is generated: the logits of every row are wanted, once ([`Work::score`](crate::Work::score)). Such a request has
+    /// one choice, goes after all others whatever its priority, and neither takes blocks from the prefix cache nor leaves any.
+    pub score: bool,
 }
 
 impl Request {
     /// An empty request of one choice and priority 0, to fill in.
     pub fn new(id: RequestId) -> Self {
-        Request { id, prompt: Vec::new(), n: 1, max_new_tokens: 1, priority: 0, salt: [0; 32] }
+        Request { id, prompt: Vec::new(), n: 1, max_new_tokens: 1, priority: 0, salt: [0; 32], score: false }
     }
 }
 

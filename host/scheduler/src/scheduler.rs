@@ -38,6 +38,9 @@ pub struct Scheduler {
     company_until: Millis,
 }
 
+/// The priority of what is only scored: one step less urgent than the least urgent of the others.
+const AFTER_ALL: u16 = u8::MAX as u16 + 1;
+
 /// What has to be known of a plan until it is committed.
 #[derive(Debug)]
 pub(crate) struct InFlight {
@@ -48,7 +51,7 @@ pub(crate) struct InFlight {
     /// Those of them whose last block is filled by a copy of this plan.
     pub(crate) copied: Vec<SequenceId>,
     /// The most urgent priority among those that read on after it; nothing may overtake when nobody does.
-    pub(crate) overtaken: Option<u8>,
+    pub(crate) overtaken: Option<u16>,
     /// Somebody gets a token from it.
     pub(crate) writers: bool,
 }
@@ -58,6 +61,7 @@ pub(crate) struct Counters {
     pub(crate) hit_tokens: u64,
     pub(crate) looked_up_tokens: u64,
     pub(crate) computed_tokens: u64,
+    pub(crate) scored_tokens: u64,
     pub(crate) recomputed_tokens: u64,
     pub(crate) preemptions: u64,
     pub(crate) interposed_steps: u64,
@@ -105,7 +109,8 @@ impl Scheduler {
     pub fn add(&mut self, request: Request, now: Millis) -> Result<Vec<SequenceId>, AddError> {
         self.check(&request)?;
         self.advance(now);
-        let Request { id, prompt, n, max_new_tokens, priority, salt } = request;
+        let Request { id, prompt, n, max_new_tokens, salt, score, .. } = request;
+        let priority = if score { AFTER_ALL } else { request.priority.into() };
         let choices: Vec<_> =
             (0..u64::from(n)).map(|choice| SequenceId(self.next_sequence + choice)).collect();
         self.next_sequence += u64::from(n);
@@ -117,6 +122,7 @@ impl Scheduler {
         let chain = Chain::new(&salt, self.config.block_size);
         let mut sequence = Sequence::new(id, rank, Arc::from(prompt), chain);
         sequence.priority = priority;
+        sequence.score = score;
         sequence.arrived = self.now;
         sequence.choices.clone_from(&choices);
         sequence.limit = limit;
@@ -195,6 +201,7 @@ impl Scheduler {
             hit_tokens: self.counters.hit_tokens,
             looked_up_tokens: self.counters.looked_up_tokens,
             computed_tokens: self.counters.computed_tokens,
+            scored_tokens: self.counters.scored_tokens,
             recomputed_tokens: self.counters.recomputed_tokens,
             preemptions: self.counters.preemptions,
             evicted_blocks: self.blocks.evicted,
@@ -263,6 +270,7 @@ impl Scheduler {
         match () {
             () if prompt == 0 => Err(AddError::PromptEmpty),
             () if request.n == 0 => Err(AddError::ZeroChoices),
+            () if request.score && request.n > 1 => Err(AddError::TooManyChoices { n: request.n, max: 1 }),
             () if request.max_new_tokens == 0 => Err(AddError::ZeroNewTokens),
             () if request.n as usize > max => Err(AddError::TooManyChoices { n: request.n, max }),
             () if prompt >= self.config.max_context => {

@@ -25,7 +25,10 @@ pub(crate) struct Rank {
 pub(crate) struct Sequence {
     pub(crate) request: RequestId,
     pub(crate) rank: Rank,
-    pub(crate) priority: u8,
+    /// That of its request; after all of those when it is only scored.
+    pub(crate) priority: u16,
+    /// Its rows' logits are all that is wanted.
+    pub(crate) score: bool,
     pub(crate) arrived: Millis,
     /// Who samples when the known tokens end; never empty.
     pub(crate) choices: Vec<SequenceId>,
@@ -58,6 +61,7 @@ impl Sequence {
             request,
             rank,
             priority: 0,
+            score: false,
             arrived: Millis(0),
             choices: vec![rank.id],
             limit: usize::MAX,
@@ -87,6 +91,11 @@ impl Sequence {
         self.known() - self.computed
     }
 
+    /// Whether its next row is its newest token's. All else is reading.
+    pub(crate) fn decodes(&self) -> bool {
+        self.remaining() == 1 && !self.score
+    }
+
     /// Tokens generated.
     pub(crate) fn generated(&self) -> usize {
         self.generated.len()
@@ -103,9 +112,9 @@ impl Sequence {
     }
 
     /// The hash of everything up to the end of a block, when all tokens of it are known. Each block is hashed once in
-    /// the life of a sequence, preempted or not.
+    /// the life of a sequence, preempted or not. Blocks of one that is scored are nobody else's, and have none.
     pub(crate) fn hash_of(&mut self, block: usize, block_size: usize) -> Option<BlockHash> {
-        if (block + 1).saturating_mul(block_size) > self.known() {
+        if self.score || (block + 1).saturating_mul(block_size) > self.known() {
             return None;
         }
         while self.chain.len() <= block {
@@ -116,9 +125,10 @@ impl Sequence {
         self.chain.get(block)
     }
 
-    /// Whole blocks that may come from the cache: at least one token must be computed, since somebody waits for logits.
+    /// Whole blocks that may come from the cache: at least one token must be computed, since somebody waits for logits. Of
+    /// one that is scored all must be.
     pub(crate) fn cacheable_blocks(&self, block_size: usize) -> usize {
-        (self.known() - 1) / block_size
+        if self.score { 0 } else { (self.known() - 1) / block_size }
     }
 
     fn token(&self, position: usize) -> u32 {

@@ -17,7 +17,14 @@ impl Spare {
     }
 
     pub(crate) fn work(&mut self, sequence: SequenceId, start: usize) -> Work {
-        let new = || Work { sequence, start, tokens: Vec::new(), table: Vec::new(), sample: Vec::new() };
+        let new = || Work {
+            sequence,
+            start,
+            tokens: Vec::new(),
+            table: Vec::new(),
+            sample: Vec::new(),
+            score: false,
+        };
         self.works.pop().map_or_else(new, |work| Work { sequence, start, ..work })
     }
 

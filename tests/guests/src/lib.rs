@@ -128,6 +128,14 @@ impl Guest {
         guest
     }
 
+    /// Imports a function of the contract under its own name, with the types that it has in a core module.
+    pub fn import(&mut self, interface: &str, function: &str, types: &str) {
+        let version = self.contract_version().to_owned();
+        self.imports += &format!(
+            r#"(import "jackfield:policy/{interface}@{version}" "{function}" (func ${function} {types}))"#
+        );
+    }
+
     /// What it says its version is.
     pub fn version(&mut self, version: &str) {
         self.description(version, "{}");
@@ -224,6 +232,13 @@ impl Guest {
         self.list(list, verdicts.len() as u32)
     }
 
+    /// A slot extractor's answer: say this, without the model.
+    pub fn say(&mut self, text: &str) -> String {
+        let (state, text) = (self.text("done"), self.text(text));
+        let at = self.words(&[0, state.0, state.1, 0, 0, 0, 0, 2, text.0, text.1, 0, 0]);
+        address(at)
+    }
+
     /// A list as the answer, wherever it points.
     pub fn list(&mut self, pointer: u32, length: u32) -> String {
         let at = self.words(&[0, pointer, length]);
@@ -315,10 +330,14 @@ impl Guest {
             .unwrap_or_else(|error| panic!("{error:#}"))
     }
 
+    fn contract_version(&self) -> &str {
+        let (_, rest) = self.contract.split_once("package jackfield:policy@").expect("a package");
+        rest.split_once(';').expect("an end").0
+    }
+
     fn core_text(&self) -> String {
         let data: String = self.data.iter().map(|byte| format!("\\{byte:02x}")).collect();
-        let (_, rest) = self.contract.split_once("package jackfield:policy@").expect("a package");
-        let (version, _) = rest.split_once(';').expect("an end");
+        let version = self.contract_version();
         let (interface, work) = self.world.work();
         let (params, interests) = match self.world {
             World::OutputFilter => (

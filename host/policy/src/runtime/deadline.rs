@@ -27,11 +27,23 @@ pub(super) struct Deadline {
     started: Instant,
     /// Processor time of the thread when the call began, as far as the first look could tell.
     ran_before: Option<Duration>,
+    /// Time in which the thread stood still for what the guest had asked for. It counts as if the thread had run.
+    waited: Duration,
 }
 
 impl Deadline {
     pub(super) fn new(limit_ms: u32, now: Instant) -> Deadline {
-        Deadline { limit: Duration::from_millis(limit_ms.into()), started: now, ran_before: None }
+        Deadline {
+            limit: Duration::from_millis(limit_ms.into()),
+            started: now,
+            ran_before: None,
+            waited: Duration::ZERO,
+        }
+    }
+
+    /// The guest let its thread wait for this long.
+    pub(super) fn waited(&mut self, time: Duration) {
+        self.waited += time;
     }
 
     /// What is left, if anything. `ran` is the processor time that the call's thread has had since it exists; without it
@@ -41,6 +53,7 @@ impl Deadline {
         let by_wall = self.limit.saturating_sub(taken);
         let left = match ran() {
             Some(ran) => {
+                let ran = ran + self.waited;
                 let most = (self.limit * MOST_DEADLINES).saturating_sub(taken);
                 by_wall.max(self.not_given(taken, ran)).min(most)
             }
@@ -100,6 +113,20 @@ mod tests {
     #[test]
     fn a_guest_that_was_starved_from_the_start_is_not_over_at_the_first_look() {
         assert_eq!(left(&[(60, Some(1)), (110, Some(48))]), [Some(46), None]);
+    }
+
+    #[test]
+    fn what_a_guest_waited_for_is_its_own_time() {
+        let start = Instant::now();
+        let mut deadline = Deadline::new(50, start);
+        let mut left = |taken, waited| {
+            deadline.waited(MS * waited);
+            deadline.left(start + MS * taken, || Some(MS * 1001)).map(|left| left.as_millis())
+        };
+        assert_eq!(
+            [left(1, 0), left(31, 30), left(61, 0), left(61, 30)],
+            [Some(49), Some(20), Some(20), None]
+        );
     }
 
     #[test]

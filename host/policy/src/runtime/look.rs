@@ -48,7 +48,7 @@ impl Runtime {
         manifest.limits.memory_bytes = MAX_MEMORY_BYTES;
         let name: Arc<str> = manifest.name.as_str().into();
         let mut store =
-            self.store(&manifest, &name, Phase::Setup, self.config.setup_deadline_ms, &self.services);
+            self.store(&manifest, &name, Phase::Setup, self.config.setup_deadline_ms, self.imports());
         let instance =
             make(&mut store, &pre).map_err(|fault| Refusal::Setup { call: "instantiate", fault })?;
         let described = life.describe(&mut store, &instance);

@@ -172,7 +172,7 @@ impl Setup<'_> {
             &self.name,
             Phase::Setup,
             deadline_ms,
-            &self.runtime.services,
+            self.runtime.imports(),
         )
     }
 

@@ -1,6 +1,9 @@
 //! What the host keeps of one call: its limits, what is left of them, and the imports.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use wasmtime::{ResourceLimiter, Result, Trap, UpdateDeadline};
 
@@ -9,15 +12,10 @@ use super::{
     log_budget::LogBudget,
     ticker,
 };
-use crate::{
-    Fault, Grant, HostServices, Limits, LogLevel, Manifest, Scored,
-    bindings::shared::jackfield::policy::{embeddings, log, metrics, saliency, tokens, types},
-};
+use crate::{Fault, Grant, HostServices, Limits, Manifest, meter::Meter};
 
 /// Elements of all tables of an instance together.
 const MAX_TABLE_ELEMENTS: usize = 100_000;
-/// A log line is cut here.
-const MAX_LOG_BYTES: usize = 4 << 10;
 
 /// What a call is made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,10 +26,17 @@ pub(crate) enum Phase {
     Work,
 }
 
+/// What a policy's imports are served with, and where that is counted.
+#[derive(Clone)]
+pub(crate) struct Imports {
+    pub(crate) services: Arc<dyn HostServices>,
+    pub(crate) meter: Arc<Meter>,
+}
+
 /// What the host keeps of one call.
 pub(crate) struct CallState {
-    services: Arc<dyn HostServices>,
-    policy: Arc<str>,
+    pub(super) imports: Imports,
+    pub(super) policy: Arc<str>,
     limits: Limits,
     phase: Phase,
     deadline: Deadline,
@@ -40,7 +45,7 @@ pub(crate) struct CallState {
     table_elements: usize,
     host_calls: u32,
     /// None while it is set up: its words are for whoever brings it.
-    log_budget: Option<Arc<LogBudget>>,
+    pub(super) log_budget: Option<Arc<LogBudget>>,
 }
 
 /// An import that the host refused to serve.
@@ -50,14 +55,14 @@ pub(crate) struct Denied(pub(crate) Fault);
 
 impl CallState {
     pub(crate) fn new(
-        services: Arc<dyn HostServices>,
+        imports: Imports,
         manifest: &Manifest,
         policy: Arc<str>,
         phase: Phase,
         deadline_ms: u32,
     ) -> CallState {
         CallState {
-            services,
+            imports,
             policy,
             limits: Limits { deadline_ms, ..manifest.limits },
             phase,
@@ -98,8 +103,8 @@ impl CallState {
         }
     }
 
-    /// Count a host call against its limit and the deadline.
-    fn enter(&mut self, grant: Grant) -> Result<()> {
+    /// Count a host call against its limit and the deadline; what is left of that.
+    pub(super) fn enter(&mut self, grant: Grant) -> Result<Duration> {
         if self.phase == Phase::Setup && grant != Grant::Log {
             let import = grant.name();
             return Err(Denied(Fault::NotInSetup { import }).into());
@@ -109,11 +114,19 @@ impl CallState {
             let limit = self.limits.host_calls;
             return Err(Denied(Fault::HostCalls { limit }).into());
         }
-        if self.deadline.left(Instant::now(), thread_time).is_none() {
-            let limit_ms = self.limits.deadline_ms;
-            return Err(Denied(Fault::Deadline { limit_ms }).into());
-        }
-        Ok(())
+        self.left()
+    }
+
+    /// What is left of the deadline.
+    pub(super) fn left(&mut self) -> Result<Duration> {
+        let limit_ms = self.limits.deadline_ms;
+        let left = self.deadline.left(Instant::now(), thread_time);
+        left.ok_or_else(|| Denied(Fault::Deadline { limit_ms }).into())
+    }
+
+    /// The guest let its thread wait for this long.
+    pub(super) fn waited(&mut self, time: Duration) {
+        self.deadline.waited(time);
     }
 
     /// What an error of the runtime means. `making` an instance, or else calling it.
@@ -167,80 +180,5 @@ impl ResourceLimiter for CallState {
         }
         self.table_elements = total;
         Ok(true)
-    }
-}
-
-impl types::Host for CallState {}
-
-impl log::Host for CallState {
-    fn write(&mut self, level: log::Level, text: String) -> Result<()> {
-        self.enter(Grant::Log)?;
-        let level = match level {
-            log::Level::Debug => LogLevel::Debug,
-            log::Level::Info => LogLevel::Info,
-            log::Level::Warn => LogLevel::Warn,
-            log::Level::Error => LogLevel::Error,
-        };
-        let left_out = match self.log_budget.as_deref().map(|budget| budget.take(Instant::now())) {
-            None => 0,
-            Some(Some(left_out)) => left_out,
-            Some(None) => return Ok(()),
-        };
-        if left_out > 0 {
-            let words =
-                format!("{left_out} lines were left out: more than its limit of them came in a second");
-            self.services.log(&self.policy, LogLevel::Warn, &words);
-        }
-        let end = text.floor_char_boundary(MAX_LOG_BYTES);
-        self.services.log(&self.policy, level, &text[..end]);
-        Ok(())
-    }
-}
-
-impl metrics::Host for CallState {
-    fn add(&mut self, counter: String, amount: f64) -> Result<()> {
-        self.enter(Grant::Metrics)?;
-        if is_counter(&counter) && amount.is_finite() && amount >= 0.0 {
-            self.services.count(&self.policy, &counter, amount);
-        }
-        Ok(())
-    }
-}
-
-fn is_counter(name: &str) -> bool {
-    let rest = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'_';
-    name.len() <= 64 && name.starts_with(|c: char| c.is_ascii_lowercase()) && name.bytes().all(rest)
-}
-
-impl tokens::Host for CallState {
-    fn count(&mut self, text: String) -> Result<u32> {
-        self.enter(Grant::Tokens)?;
-        Ok(self.services.count_tokens(&text))
-    }
-
-    fn boundaries(&mut self, text: String) -> Result<Vec<u32>> {
-        self.enter(Grant::Tokens)?;
-        Ok(self.services.token_boundaries(&text))
-    }
-
-    fn encode(&mut self, text: String) -> Result<Vec<u32>> {
-        self.enter(Grant::Tokens)?;
-        Ok(self.services.encode_tokens(&text))
-    }
-}
-
-impl saliency::Host for CallState {
-    fn score(&mut self, text: String) -> Result<Result<Vec<saliency::Scored>, String>> {
-        self.enter(Grant::Saliency)?;
-        let scored = |s: Scored| saliency::Scored { end: s.end, surprisal_bits: s.surprisal_bits };
-        let scores = self.services.score(&text);
-        Ok(scores.map(|scores| scores.into_iter().map(scored).collect()))
-    }
-}
-
-impl embeddings::Host for CallState {
-    fn embed(&mut self, text: String) -> Result<Result<Vec<f32>, String>> {
-        self.enter(Grant::Embeddings)?;
-        Ok(self.services.embed(&text))
     }
 }

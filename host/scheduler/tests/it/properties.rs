@@ -40,6 +40,7 @@ struct Asked {
     priority: u8,
     salt: u8,
     stop: u32,
+    score: bool,
 }
 
 fn configs() -> impl Strategy<Value = Config> {
@@ -65,15 +66,16 @@ fn configs() -> impl Strategy<Value = Config> {
 }
 
 fn asked() -> impl Strategy<Value = Asked> {
-    ((0..3u8, 0..24usize), 0..12usize, 1..4u32, 1..16usize, 0..4u8, 0..2u8, 5..40u32).prop_map(
-        |(stem, own, n, max_new_tokens, priority, salt, stop)| Asked {
+    ((0..3u8, 0..24usize), 0..12usize, 1..4u32, 1..16usize, 0..4u8, 0..2u8, 5..40u32, 0..6u8).prop_map(
+        |(stem, own, n, max_new_tokens, priority, salt, stop, score)| Asked {
             stem,
             own,
-            n,
+            n: if score == 0 { 1 } else { n },
             max_new_tokens,
             priority,
             salt,
             stop,
+            score: score == 0,
         },
     )
 }
@@ -170,6 +172,7 @@ fn add(world: &mut World, at: u64, asked: &Asked) {
         max_new_tokens: asked.max_new_tokens,
         priority: asked.priority,
         salt: [asked.salt; 32],
+        score: asked.score,
     };
     let refused = world.add(request, StopAt::Multiple(asked.stop)).err();
     assert!(!matches!(

@@ -66,6 +66,9 @@ pub(crate) fn alone(
     stop: StopAt,
     config: &Config,
 ) -> (Vec<u32>, FinishReason) {
+    if request.score {
+        return (Vec::new(), FinishReason::Scored);
+    }
     let mut stream = Stream::new(request, choice, stop);
     let pool = config.blocks * config.block_size + 1;
     let limit = (request.prompt.len() + request.max_new_tokens).min(config.max_context).min(pool);

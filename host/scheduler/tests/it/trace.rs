@@ -3,7 +3,7 @@
 //! One command a line, `#` begins a comment:
 //! ```text
 //! config block=4 blocks=8 step=16 running=4 waiting=8 context=64 ageing=1000 cache=on   (first, all optional)
-//! add a prompt=sys:8+a:3 n=2 max=5 prio=1 salt=2 stop=3    prompt: pieces of named text; `prompt=11` is `a:11`,
+//! add a prompt=sys:8+a:3 n=2 max=5 prio=1 salt=2 stop=3    (score=true: nothing is generated) prompt: pieces of named text; `prompt=11` is `a:11`,
 //!                                                          `prompt=@a.0+b:3` begins with all of a.0 and its answer
 //! step / step x3 / run             one step, three, until idle (then only what ends or is preempted is shown)
 //! cancel a / cancel a.1            a request, one choice of it
@@ -94,6 +94,7 @@ impl Tracer {
             max_new_tokens: options.get("max", 2),
             priority: options.get("prio", 0),
             salt: [options.get("salt", 0); 32],
+            score: options.get("score", false),
             ..Request::new(RequestId(options.get("id", self.prompts.len() as u64)))
         };
         let stop =

@@ -10,6 +10,7 @@ mod forks;
 mod memory;
 mod passing;
 mod prefixes;
+mod scoring;
 
 #[test]
 fn a_request_from_prompt_to_end() {

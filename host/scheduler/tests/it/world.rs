@@ -34,6 +34,8 @@ pub(crate) struct Watched {
     pub(crate) done: Option<Usage>,
     /// Cancelled as a whole: nothing more is told of it.
     given_up: bool,
+    /// Positions whose logits were told.
+    scored: BTreeSet<usize>,
 }
 
 impl World {
@@ -56,7 +58,8 @@ impl World {
             let earlier = self.streams.insert(*id, Stream::new(&request, choice as u64, stop));
             assert!(earlier.is_none(), "{id} was given out twice");
         }
-        let due = self.now.0 + u64::from(request.priority) * self.config.ageing_ms;
+        let priority = if request.score { 256 } else { u64::from(request.priority) };
+        let due = self.now.0 + priority * self.config.ageing_ms;
         let cancelled = BTreeSet::new();
         let (sequences_kept, finished) = (sequences.clone(), BTreeMap::new());
         let watched = Watched {
@@ -68,6 +71,7 @@ impl World {
             finished,
             done: None,
             given_up: false,
+            scored: BTreeSet::new(),
         };
         self.requests.insert(watched.request.id, watched);
         self.audit();
@@ -188,6 +192,11 @@ impl World {
         let mut events = Vec::new();
         self.scheduler.commit(plan, sampled, self.now, &mut events);
         self.scheduler.recycle(plan.clone());
+        for work in plan.work.iter().filter(|work| work.score) {
+            assert!(work.sample.is_empty(), "scored and sampled: {work}");
+            let watched = self.requests.values_mut().find(|watched| watched.sequences == [work.sequence]);
+            watched.expect("it was asked for").scored.extend(work.start..work.end());
+        }
         let open: Vec<_> = plan.sampling().filter(|id| self.is_open(*id)).collect();
         self.decoding.extend(open);
         for event in &events {
@@ -288,6 +297,13 @@ impl World {
     /// Each stream is what it would have been alone, or the beginning of that when it was cancelled.
     fn check_finished(&self, watched: &Watched) {
         let mut completion_tokens = 0;
+        if watched.finished.values().any(|reason| *reason == FinishReason::Scored) {
+            assert!(
+                watched.scored.iter().copied().eq(0..watched.request.prompt.len()),
+                "a row was not scored"
+            );
+            assert_eq!(watched.done.map(|usage| usage.cached_tokens), Some(0));
+        }
         for (choice, id) in watched.sequences.iter().enumerate() {
             let (tokens, reason) = alone(&watched.request, choice as u64, watched.stop, &self.config);
             let generated = &self.streams[id].tokens[watched.request.prompt.len()..];

@@ -68,6 +68,7 @@ fn stats(stats: &Stats) -> Value {
         "saved_tokens": stats.saved_tokens,
         "answered": stats.answered,
         "held_bytes": stats.held_bytes,
+        "imports": stats.imports,
     })
 }
 

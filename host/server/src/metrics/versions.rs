@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use jackfield_policy::{BUCKET_MICROS, BreakerState, PolicyStatus, PolicyVersion, Stage, Stats};
+use jackfield_policy::{BUCKET_MICROS, BreakerState, ImportStats, PolicyStatus, PolicyVersion, Stage, Stats};
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::exemplar::Exemplar;
@@ -36,6 +36,12 @@ impl VersionReading {
             reading(&candidate.version, candidate.stage, &candidate.stats, candidate.breaker.state)
         });
         [active].into_iter().chain(candidate)
+    }
+
+    /// Its labels and one more.
+    fn with(&self, name: &'static str, value: &str) -> [(&'static str, String); 5] {
+        let [policy, version, digest, stage] = self.labels.clone();
+        [policy, version, digest, stage, (name, value.to_owned())]
     }
 }
 
@@ -84,6 +90,7 @@ pub(crate) fn encode(readings: &[VersionReading], encoder: &mut DescriptorEncode
         }
     }
     encode_faults(readings, encoder)?;
+    encode_imports(readings, encoder)?;
     let help = "1 while its breaker keeps calls from a version";
     let mut series = encoder.encode_descriptor("policy_version_open", help, None, MetricType::Gauge)?;
     for reading in readings {
@@ -102,14 +109,40 @@ pub(crate) fn encode(readings: &[VersionReading], encoder: &mut DescriptorEncode
     Ok(())
 }
 
+/// A counter of an import: its name, its help, and where it is found.
+type CountedImport = (&'static str, &'static str, fn(&ImportStats) -> f64);
+
+const IMPORTS: [CountedImport; 3] = [
+    ("policy_version_import_calls", "Calls of imports by version", |stats| stats.calls as f64),
+    ("policy_version_import_seconds", "Time in imports, by version", |stats| stats.micros as f64 / 1e6),
+    (
+        "policy_version_import_errors",
+        "Calls of imports that were answered with an error, by version",
+        |stats| stats.errors as f64,
+    ),
+];
+
+fn encode_imports(readings: &[VersionReading], encoder: &mut DescriptorEncoder) -> fmt::Result {
+    for (name, help, value) in IMPORTS {
+        let mut series = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        for reading in readings {
+            for stats in &reading.stats.imports {
+                let labels = reading.with("import", stats.import);
+                series
+                    .encode_family(&labels)?
+                    .encode_counter::<[(&str, &str); 0], _, f64>(&value(stats), None)?;
+            }
+        }
+    }
+    Ok(())
+}
+
 fn encode_faults(readings: &[VersionReading], encoder: &mut DescriptorEncoder) -> fmt::Result {
     let help = "Faults by version and kind";
     let mut series = encoder.encode_descriptor("policy_version_faults", help, None, MetricType::Counter)?;
     for reading in readings {
-        let [policy, version, digest, stage] = reading.labels.clone();
         for (fault, count) in &reading.stats.faults {
-            let fault = ("fault", (*fault).to_owned());
-            let labels = [policy.clone(), version.clone(), digest.clone(), stage.clone(), fault];
+            let labels = reading.with("fault", fault);
             series.encode_family(&labels)?.encode_counter::<[(&str, &str); 0], _, f64>(count, None)?;
         }
     }
