@@ -60,11 +60,12 @@ async fn texts_share_steps_and_each_gets_its_own_scores() {
 #[tokio::test]
 async fn a_scored_text_neither_finds_nor_leaves_blocks() {
     let engine = engine(|_| ());
-    let prompt = job(&engine, TEXT).prompt;
+    let text = TEXT.repeat(3);
+    let prompt = job(&engine, &text).prompt;
     assert!(prompt.len() > 3 * BLOCK);
     let first = scores(&engine, &prompt);
     assert_eq!(engine.cached_prefix(&prompt, &[0; 32]), 0, "nothing is left");
-    run(&engine, job(&engine, TEXT)).await;
+    run(&engine, job(&engine, &text)).await;
     assert!(engine.cached_prefix(&prompt, &[0; 32]) > 0);
     assert_eq!(scores(&engine, &prompt), first, "nothing is found");
     settle(&engine);
