@@ -21,13 +21,16 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Serve prebuilt policies; nothing is watched.
+    /// Serve prebuilt policies; on SIGHUP and when the configuration changes, those that it lists are read again.
     Serve(ServeArgs),
     /// Serve, build policies from source, and swap each when it is saved.
     Dev(DevArgs),
     /// Make, build, test and deploy policies.
     #[command(subcommand)]
     Policy(PolicyCommand),
+    /// The schema of `jackfield.toml`, and whether a file is good.
+    #[command(subcommand)]
+    Config(ConfigCommand),
     /// Fetch and look into models.
     #[command(subcommand)]
     Model(ModelCommand),
@@ -35,8 +38,19 @@ pub(crate) enum Command {
     Bench(BenchArgs),
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Print the JSON Schema of `jackfield.toml`.
+    Schema,
+    /// Say whether `serve` would take a file, and where in it what is wrong; nothing is fetched.
+    Check {
+        #[arg(value_name = "FILE", default_value = "jackfield.toml")]
+        file: PathBuf,
+    },
+}
+
 /// What `serve` and `dev` share. A flag wins over the configuration file.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct ServeArgs {
     /// A .gguf file, a name from the catalogue, or OWNER/REPOSITORY/FILE.gguf of Hugging Face.
     #[arg(long, value_name = "REF")]

@@ -21,6 +21,9 @@ pub(crate) fn run(args: &DevArgs, dirs: &Dirs) -> Result<(), Failure> {
             args.dir.display()
         )));
     }
+    if !settings.references.is_empty() {
+        tracing::warn!("[[policy]] is read by `jackfield serve`; here, policies are what is in plugins/");
+    }
     // What is in the sources is the truth here, so nothing is restored and nothing is kept.
     let host = host::assemble(&settings, dirs, false)?;
     let mut plugins = Plugins::new(folder, policies::builder(dirs), Arc::clone(&host.registry));

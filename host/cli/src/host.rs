@@ -10,7 +10,7 @@ use jackfield_engine::Engine;
 use jackfield_kernels::Cpu;
 use jackfield_model::Model;
 use jackfield_policy::{Registry, RegistryOptions, Runtime, RuntimeConfig};
-use jackfield_server::Host;
+use jackfield_server::{Host, Swaps};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -34,12 +34,14 @@ pub(crate) fn assemble(settings: &Settings, dirs: &Dirs, keep_state: bool) -> Re
         state_dir: state.map(Path::to_owned),
         record: settings.record.clone().filter(|_| keep_state),
     };
+    settings.server.trust.set(settings.keys.clone());
     let registry = Registry::open_with(runtime, options).map_err(Failure::failed)?;
     Ok(Host {
         engine,
         registry,
         sessions: Arc::new(MemoryStore::new(MemoryLimits::default())),
         config: settings.server.clone(),
+        swaps: Swaps::default(),
     })
 }
 

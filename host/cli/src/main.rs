@@ -5,6 +5,7 @@ mod bench;
 mod config;
 mod dev;
 mod dirs;
+mod distribution;
 mod host;
 mod log;
 mod model;
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve::run(args, &dirs),
         Command::Dev(args) => dev::run(args, &dirs),
         Command::Policy(command) => policies::run(command, &dirs),
+        Command::Config(command) => config::run(command, &dirs),
         Command::Model(command) => model::run(command, &dirs),
         Command::Bench(args) => bench::run(args),
     };

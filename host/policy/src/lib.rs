@@ -27,6 +27,7 @@ mod replay;
 mod runtime;
 mod schema;
 mod scope;
+mod signature;
 mod stats;
 pub mod stream;
 pub mod types;
@@ -53,5 +54,6 @@ pub use registry::{
 pub use replay::{Changed, Group, Replay, Replayed};
 pub use runtime::{Allocation, Runtime, RuntimeConfig, RuntimeError, Strategy};
 pub use scope::Scope;
+pub use signature::{SignatureError, Trust, TrustedKeys};
 pub use stats::{BUCKET_MICROS, Stats};
 pub use types::*;

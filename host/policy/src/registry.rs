@@ -22,7 +22,7 @@ mod shadow;
 mod store;
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
@@ -211,15 +211,15 @@ impl Registry {
         self.bring(Change::Config, upload, rollout, started)
     }
 
-    /// Put several policies in force as one generation, or none of them.
+    /// Put several policies in force and take others out, as one generation, or do none of it. A name to be taken out
+    /// that is not in force is passed over.
     ///
     /// # Errors
     /// The first that is refused, by name; nothing has changed then.
-    pub fn put_all(&self, uploads: Vec<Upload>) -> Result<Applied, (String, Refusal)> {
+    pub fn set(&self, uploads: Vec<Upload>, remove: &[String]) -> Result<Applied, (String, Refusal)> {
         let started = Instant::now();
-        let mut names: Vec<String> = uploads.iter().map(|upload| upload.manifest.name.clone()).collect();
-        names.sort();
-        names.dedup();
+        let named = uploads.iter().map(|upload| &upload.manifest.name);
+        let names: BTreeSet<String> = named.chain(remove).cloned().collect();
         let _turns: Vec<_> = names.iter().map(|name| self.queues.enter(name)).collect();
         let mut ready = Vec::new();
         for upload in uploads {
@@ -228,21 +228,23 @@ impl Registry {
                 continue;
             }
             let policy = Policy::prepare(&self.runtime, upload).map_err(|refusal| (name.clone(), refusal))?;
-            ready.push((name, Deployed::new(Arc::new(policy), self.news.clone())));
-        }
-        let generation = self.current().generation();
-        if ready.is_empty() {
-            let millis = millis_since(started);
-            return Ok(Applied { generation, changed: false, version: None, stage: None, millis });
+            ready.push((name, self.deploy(policy)));
         }
         let mut book = self.book();
         let before = self.current();
-        let changed = ready.into_iter().map(|(name, deployed)| {
-            let entry = before.entry(&name).map_or_else(Entry::default, |entry| Entry::clone(entry));
-            (name, entry.put(deployed))
-        });
+        let out: Vec<&String> = remove.iter().filter(|name| before.get(name).is_some()).collect();
+        if ready.is_empty() && out.is_empty() {
+            let (generation, millis) = (before.generation(), millis_since(started));
+            return Ok(Applied { generation, changed: false, version: None, stage: None, millis });
+        }
+        let held = |name: &str| before.entry(name).map_or_else(Entry::default, |entry| Entry::clone(entry));
+        let gone = out.into_iter().map(|name| (name.clone(), held(name).delete()));
+        let come = ready.into_iter().map(|(name, deployed)| (name.clone(), held(&name).put(deployed)));
+        // A name that is in both stays in force.
+        let after = before.with_all(gone.chain(come));
+        let generation = after.generation();
         let info = GenerationInfo {
-            generation: before.generation() + 1,
+            generation,
             unix_ms: unix_ms(),
             change: Change::Set,
             name: None,
@@ -250,9 +252,10 @@ impl Registry {
             to: None,
             why: None,
         };
-        self.move_to(&mut book, before.with_all(changed), info)
-            .map_err(|refusal| (names.join(", "), refusal))?;
-        let generation = self.current().generation();
+        self.move_to(&mut book, after, info).map_err(|refusal| {
+            let names: Vec<String> = names.iter().cloned().collect();
+            (names.join(", "), refusal)
+        })?;
         Ok(Applied { generation, changed: true, version: None, stage: None, millis: millis_since(started) })
     }
 

@@ -1,7 +1,7 @@
 //! Recorded calls made again by another version: which decisions change.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -142,7 +142,7 @@ fn differing(before: &Value, after: &Value, path: &str, paths: &mut Vec<String>)
     };
     match (before, after) {
         (Value::Object(before), Value::Object(after)) => {
-            let names = before.keys().chain(after.keys().filter(|name| !before.contains_key(*name)));
+            let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
             for name in names {
                 let inner = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
                 let (before, after) = (before.get(name), after.get(name));
@@ -247,7 +247,7 @@ mod tests {
     fn changes_are_named_by_where_they_are() {
         let plan = |target: &str, priority: u8| json!({"run": {"target": target, "priority": priority}});
         assert_eq!(what(plan("a", 1), plan("b", 2)), "run.priority, run.target");
-        assert_eq!(what(plan("a", 1), json!({"answer": "x"})), "run, answer");
+        assert_eq!(what(plan("a", 1), json!({"answer": "x"})), "answer, run");
         assert_eq!(what(json!(["a", "b", "c"]), json!(["x", "b", "y"])), "[]");
         assert_eq!(what(json!({"set": [1]}), json!({"set": [1, 2]})), "set");
         assert_eq!(what(json!("a"), json!("b")), "the answer");

@@ -499,16 +499,21 @@ fn turns_get_the_policies_that_are_for_them() {
 #[test]
 fn a_set_comes_into_force_whole_or_not_at_all() {
     let registry = registry();
+    registry.put(answering("kept", "kept")).expect("taken");
     let mut broken = answering("b", "b");
     broken.component = broken.component[..100].into();
-    let refused = registry.put_all(vec![answering("a", "a"), broken]).expect_err("one is broken");
+    let refused =
+        registry.set(vec![answering("a", "a"), broken], &["kept".into()]).expect_err("one is broken");
     assert_eq!(refused.0, "b");
-    assert_eq!(registry.current().generation(), 0);
+    assert_eq!(registry.current().generation(), 1);
+    assert_eq!(in_force(&registry, "kept"), Some("kept".into()));
     let set = vec![answering("a", "a"), answering("b", "b")];
-    let applied = registry.put_all(set.clone()).expect("taken");
-    assert_eq!((applied.generation, applied.changed), (1, true));
+    let applied = registry.set(set.clone(), &["kept".into(), "never".into()]).expect("taken");
+    assert_eq!((applied.generation, applied.changed), (2, true));
     assert_eq!(in_force(&registry, "b"), Some("b".into()));
-    assert!(!registry.put_all(set).expect("taken").changed);
+    assert_eq!(in_force(&registry, "kept"), None);
+    assert!(!registry.set(set, &["kept".into()]).expect("taken").changed);
+    registry.rollback("kept").expect("what was taken out can be had back");
 }
 
 /// A registry that writes calls down.

@@ -90,6 +90,7 @@ fn host(engine: &Engine, folders: &[PathBuf]) -> Outcome<Host> {
         registry,
         sessions: Arc::new(MemoryStore::new(MemoryLimits::default())),
         config: ServerConfig { compress_to: None, ..ServerConfig::default() },
+        swaps: Default::default(),
     })
 }
 

@@ -16,7 +16,7 @@ use crate::error::ApiError;
 use crate::http::auth::{Keys, Tenant};
 use crate::http::body::BodyLimits;
 use crate::http::guard;
-use crate::metrics::{Metrics, Readings, VersionReading};
+use crate::metrics::{Metrics, Readings, Swaps, VersionReading};
 use crate::openai::Bounds;
 use crate::turn::filter::batch::Desks;
 use crate::turn::session::Busy;
@@ -37,6 +37,8 @@ pub struct Host {
     pub sessions: Arc<dyn SessionStore>,
     /// Settings of the HTTP side.
     pub config: ServerConfig,
+    /// Counts changes of policies; those that the admin API does not bring about are counted by who does.
+    pub swaps: Swaps,
 }
 
 /// Shared by all handlers.
@@ -61,11 +63,11 @@ pub(crate) struct App {
 
 impl App {
     pub(crate) fn new(host: Host) -> Result<Arc<App>, getrandom::Error> {
-        let Host { engine, registry, sessions, config } = host;
+        let Host { engine, registry, sessions, config, swaps } = host;
         let permits = Arc::new(Semaphore::new(config.request_permits.min(Semaphore::MAX_PERMITS)));
         let model_id = config.model_id.clone().unwrap_or_else(|| engine.model().name.clone());
         Ok(Arc::new(App {
-            metrics: Metrics::new(reader(&engine, &registry, &permits, config.request_permits)),
+            metrics: Metrics::new(swaps, reader(&engine, &registry, &permits, config.request_permits)),
             desks: Desks::default(),
             busy: Arc::default(),
             model_id,

@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use jackfield_policy::Trust;
+
 /// How far from UTC a zone may be; policies are given nothing beyond.
 pub(crate) const MOST_OFFSET_MINUTES: i16 = 1080;
 
@@ -55,6 +57,8 @@ pub struct ServerConfig {
     /// Share of a prompt's tokens that compressors are asked to keep when no router decides, above 0; 1 or none leaves
     /// prompts alone.
     pub compress_to: Option<f32>,
+    /// Who may sign policies that are pushed.
+    pub trust: Trust,
 }
 
 impl Default for ServerConfig {
@@ -75,6 +79,7 @@ impl Default for ServerConfig {
             utc_offset_minutes: 0,
             locale: "en".into(),
             compress_to: Some(0.5),
+            trust: Trust::default(),
         }
     }
 }

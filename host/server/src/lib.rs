@@ -21,6 +21,7 @@ mod turn;
 pub use app::Host;
 pub use config::{ApiKey, ConfigError, ServerConfig};
 pub use error::ApiError;
+pub use metrics::Swaps;
 pub use serve::{ServeError, serve};
 #[doc(hidden)]
 pub use turn::measure;

@@ -42,11 +42,22 @@ pub(crate) struct Metrics {
     policy_faults: Family<Labels<2>, Counter>,
     policy_seconds: Family<Labels<1>, Histogram, fn() -> Histogram>,
     answered_by_policy: Counter,
-    swaps: Family<Labels<2>, Counter>,
+    swaps: Swaps,
+}
+
+/// Changes of policies that were asked for, counted by all who bring them about.
+#[derive(Debug, Clone, Default)]
+pub struct Swaps(Family<Labels<2>, Counter>);
+
+impl Swaps {
+    /// Counts one: what was to change (`put`, `reload`, …) and what came of it: `applied`, `unchanged` or `refused`.
+    pub fn count(&self, change: &'static str, outcome: &'static str) {
+        self.0.get_or_create(&[("change", change.to_owned()), ("outcome", outcome.to_owned())]).inc();
+    }
 }
 
 impl Metrics {
-    pub(crate) fn new(read: impl Fn() -> Readings + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(swaps: Swaps, read: impl Fn() -> Readings + Send + Sync + 'static) -> Self {
         let mut metrics = Metrics {
             registry: Registry::with_prefix("jackfield"),
             requests: Family::default(),
@@ -62,7 +73,7 @@ impl Metrics {
             policy_faults: Family::default(),
             policy_seconds: Family::new_with_constructor(policy_times),
             answered_by_policy: Counter::default(),
-            swaps: Family::default(),
+            swaps,
         };
         metrics.register();
         metrics.registry.register_collector(Box::new(Scrape { read: Arc::new(read) }));
@@ -96,7 +107,7 @@ impl Metrics {
             "Turns answered or refused without the model",
             self.answered_by_policy.clone(),
         );
-        to.register("policy_swaps", "Changes asked for, by kind and outcome", self.swaps.clone());
+        to.register("policy_swaps", "Changes asked for, by kind and outcome", self.swaps.0.clone());
     }
 
     /// The exposition text.
@@ -151,7 +162,7 @@ impl Metrics {
     }
 
     pub(crate) fn swapped(&self, change: &'static str, outcome: &'static str) {
-        self.swaps.get_or_create(&[("change", change.to_owned()), ("outcome", outcome.to_owned())]).inc();
+        self.swaps.count(change, outcome);
     }
 }
 
@@ -201,7 +212,7 @@ mod tests {
 
     #[test]
     fn everything_has_its_prefix_and_counts() {
-        let metrics = Metrics::new(|| Readings {
+        let metrics = Metrics::new(Swaps::default(), || Readings {
             gauges: vec![("running_sequences", "Sequences that hold blocks", 3.0)],
             counters: vec![("preemptions", "Sequences that lost their blocks", 2)],
             versions: Vec::new(),

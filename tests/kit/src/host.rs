@@ -38,7 +38,7 @@ pub struct RunningHost {
     /// The admin API.
     pub admin: Client,
     log: Arc<Mutex<String>>,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl RunningHost {
@@ -52,7 +52,7 @@ impl RunningHost {
             let _ = child.kill();
             panic!("the host did not start; its log:\n{}", log.lock().expect("log"));
         };
-        RunningHost { child, api: Client::new(api), admin: Client::new(admin), log, _folder: folder }
+        RunningHost { child, api: Client::new(api), admin: Client::new(admin), log, folder }
     }
 
     /// A host with a tiny model of random weights and no policies.
@@ -110,6 +110,24 @@ impl RunningHost {
             assert!(begun.elapsed() < limit, "{what}: not within {limit:?}; log:\n{}", self.log());
             std::thread::sleep(Duration::from_millis(20));
         }
+    }
+
+    /// Its configuration file.
+    pub fn config_file(&self) -> PathBuf {
+        self.folder.path().join("jackfield.toml")
+    }
+
+    /// Gives it another configuration, as an editor would: whole, by a rename.
+    pub fn configure(&self, config: &str) {
+        let part = self.folder.path().join(".jackfield.toml.part");
+        fs::write(&part, config).expect("a configuration");
+        fs::rename(&part, self.config_file()).expect("a rename");
+    }
+
+    /// Sends SIGHUP.
+    pub fn hang_up(&self) {
+        let sent = Command::new("kill").args(["-HUP", &self.pid().to_string()]).status().expect("kill runs");
+        assert!(sent.success());
     }
 
     /// Sends SIGTERM.

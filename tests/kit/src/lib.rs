@@ -6,6 +6,8 @@ pub mod ask;
 pub mod command;
 pub mod host;
 pub mod http;
+pub mod sign;
+pub mod store;
 pub mod wire;
 
 pub use jackfield_guests as guest;

@@ -158,6 +158,9 @@ pub(crate) struct PushArgs {
     /// The manifest, instead of the policy's own.
     #[arg(long, value_name = "FILE")]
     pub(crate) manifest: Option<PathBuf>,
+    /// The component's signature, as minisign writes it, instead of FILE.wasm.minisig beside it.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) signature: Option<PathBuf>,
     /// First run it beside the active version for this long, its answers compared and not used: 90s, 10m, 1h.
     #[arg(long, value_name = "TIME", value_parser = shadow_time, help_heading = DEPLOYING)]
     pub(crate) shadow: Option<Duration>,

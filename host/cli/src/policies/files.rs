@@ -10,7 +10,7 @@ use super::folder::read_cases;
 use crate::Failure;
 
 /// A configuration: JSON where the name says so, TOML otherwise.
-pub(super) fn config(path: &Path) -> Result<Value, Failure> {
+pub(crate) fn config(path: &Path) -> Result<Value, Failure> {
     let text = text(path)?;
     if path.extension().is_none_or(|extension| extension != "json") {
         return jackfield_builder::read_config(path).map_err(Failure::usage);
@@ -30,7 +30,7 @@ pub(super) fn cases(dir: &Path) -> Result<Vec<Case>, Failure> {
 }
 
 /// A text file that must be there.
-pub(super) fn text(path: &Path) -> Result<String, Failure> {
+pub(crate) fn text(path: &Path) -> Result<String, Failure> {
     fs::read_to_string(path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
 }
 

@@ -19,8 +19,10 @@ use std::sync::Arc;
 use jackfield_builder::{Builder, Language, PolicyKind, new_policy};
 use jackfield_policy::{NoServices, Runtime, RuntimeConfig};
 
+pub(crate) use files::{config as read_config, text as read_text};
 pub(crate) use folder::{PolicyFolder, is_policy_folder, policy_folders};
-pub(crate) use prebuilt::{read_prebuilt, write_prebuilt};
+pub(crate) use prebuilt::{COMPONENT, PrebuiltError, write_prebuilt};
+pub(crate) use subject::signature_path;
 
 use crate::Failure;
 use crate::args::PolicyCommand;

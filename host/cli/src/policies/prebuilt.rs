@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use jackfield_policy::Upload;
 
-use super::folder::{PolicyFolder, SourceError, policy_folders};
+use super::folder::PolicyFolder;
 
 /// The component's name in a built folder.
-pub(super) const COMPONENT: &str = "policy.wasm";
+pub(crate) const COMPONENT: &str = "policy.wasm";
 
 /// A folder of built policies that cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -22,8 +22,6 @@ pub(crate) enum PrebuiltError {
     Empty(PathBuf),
     #[error("{} has no {COMPONENT}; build it with `jackfield policy build`", .0.display())]
     NotBuilt(PathBuf),
-    #[error(transparent)]
-    Source(#[from] SourceError),
 }
 
 impl PrebuiltError {
@@ -57,23 +55,6 @@ pub(crate) fn write_prebuilt(
     }
     fs::rename(work.keep(), &target).map_err(PrebuiltError::io(&target))?;
     Ok(target)
-}
-
-/// All built policies under `dir`, by name.
-pub(crate) fn read_prebuilt(dir: &Path) -> Result<Vec<Upload>, PrebuiltError> {
-    // Told apart from a folder that has nothing in it.
-    fs::read_dir(dir).map_err(PrebuiltError::io(dir))?;
-    let folders = policy_folders(dir);
-    if folders.is_empty() {
-        return Err(PrebuiltError::Empty(dir.to_owned()));
-    }
-    folders.iter().map(|folder| read_one(folder)).collect()
-}
-
-fn read_one(folder: &Path) -> Result<Upload, PrebuiltError> {
-    let component =
-        fs::read(folder.join(COMPONENT)).map_err(|_| PrebuiltError::NotBuilt(folder.to_owned()))?;
-    Ok(PolicyFolder::new(folder).with_component(component.into())?)
 }
 
 fn copy_cases(from: &Path, to: &Path) -> Result<(), PrebuiltError> {

@@ -11,6 +11,13 @@ use super::folder::{PolicyFolder, is_policy_folder, policy_folders};
 use super::prebuilt::COMPONENT;
 use crate::Failure;
 
+/// Where the signature of a component lies.
+pub(crate) fn signature_path(component: &Path) -> PathBuf {
+    let mut path = component.as_os_str().to_owned();
+    path.push(".minisig");
+    PathBuf::from(path)
+}
+
 /// A policy in one of its forms on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Subject {
@@ -76,6 +83,12 @@ impl Subject {
     /// Where its manifest, configuration and cases are.
     pub(crate) fn folder(&self) -> Option<&PolicyFolder> {
         self.folder.as_ref()
+    }
+
+    /// The signature beside its component; none where it is built from source.
+    pub(crate) fn signature(&self) -> Option<PathBuf> {
+        let beside = signature_path(self.file.as_deref()?);
+        beside.is_file().then_some(beside)
     }
 
     /// Its component, built if it has to be.

@@ -41,7 +41,7 @@ pub enum Change {
     Put,
     /// A configuration was put.
     Config,
-    /// Several policies were put at once.
+    /// Several policies were put or taken out at once.
     Set,
     /// A candidate is compared.
     Shadow,

@@ -125,7 +125,7 @@ mod tests {
         };
         assert_eq!(
             [left(1, 0), left(31, 30), left(61, 0), left(61, 30)],
-            [Some(49), Some(20), Some(20), None]
+            [Some(49), Some(19), Some(19), None]
         );
     }
 

@@ -95,7 +95,9 @@ async fn replace(
     let rollout = Wanted::read(&parts.uri)?.rollout()?;
     let body = body::read(&parts.headers, body, app.upload_limits()).await?;
     let sent = upload::Sent::read(&parts.headers, body).await?;
+    let keys = app.config.trust.keys();
     change(&app, "put", move |registry| {
+        sent.check(&keys)?;
         let upload = sent.over(&name, in_force(registry, &name))?;
         registry.push(upload, rollout).map_err(refusal)
     })

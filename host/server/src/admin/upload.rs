@@ -1,4 +1,4 @@
-//! What an upload may look like: the bytes of a component, or a form with its manifest, configuration and cases.
+//! What an upload may look like: the bytes of a component, or a form with its signature, manifest, configuration and cases.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::http::{HeaderMap, StatusCode, header};
 use bytes::Bytes;
 use futures::stream;
-use jackfield_policy::{Case, Manifest, Upload};
+use jackfield_policy::{Case, Manifest, SignatureError, TrustedKeys, Upload};
 use serde_json::Value;
 
 use crate::error::ApiError;
@@ -18,6 +18,7 @@ pub(super) struct Sent {
     manifest: Option<Manifest>,
     config: Option<Value>,
     cases: Option<Vec<Case>>,
+    signature: Option<String>,
 }
 
 impl Sent {
@@ -62,12 +63,30 @@ impl Sent {
             "manifest" => self.manifest = Some(data(name, &bytes, is_toml)?),
             "config" => self.config = Some(data(name, &bytes, is_toml)?),
             "cases" => self.cases = Some(data(name, &bytes, false)?),
+            "signature" => {
+                let text = String::from_utf8(bytes.into()).map_err(|error| bad(name, error))?;
+                self.signature = Some(text);
+            }
             other => {
-                let message = "is no part of an upload; these are component, manifest, config, cases";
+                let message =
+                    "is no part of an upload; these are component, signature, manifest, config, cases";
                 return Err(bad(&crate::error::shorten(other), message));
             }
         }
         Ok(())
+    }
+
+    /// Holds a component that was sent to its signature. What is in force was held to one when it came.
+    pub(super) fn check(&self, keys: &TrustedKeys) -> Result<(), ApiError> {
+        let Some(component) = &self.component else { return Ok(()) };
+        keys.check(component, self.signature.as_deref()).map_err(|error| {
+            let code = match error {
+                SignatureError::Unsigned => "unsigned",
+                _ => "bad_signature",
+            };
+            let status = StatusCode::UNPROCESSABLE_ENTITY;
+            ApiError::new(status, "invalid_request_error", code, error.to_string()).with_param("signature")
+        })
     }
 
     /// The whole upload for the policy `name`: what was sent, over what is in force.

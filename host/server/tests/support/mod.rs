@@ -60,6 +60,7 @@ impl Server {
             registry: Registry::open(runtime, None).expect("an empty registry"),
             sessions: Arc::new(MemoryStore::new(MemoryLimits::default())),
             config,
+            swaps: Default::default(),
         };
         let api = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let admin = TcpListener::bind("127.0.0.1:0").await.unwrap();

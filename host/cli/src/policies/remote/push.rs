@@ -102,6 +102,11 @@ fn parts(args: &PushArgs, subject: &Subject, dirs: &Dirs) -> Result<(Vec<Part>, 
     let component = subject.component(&crate::policies::builder(dirs)).map_err(Failure::failed)?;
     let mut said = vec![format!("a component of {}", indicatif::BinaryBytes(component.len() as u64))];
     let mut parts = vec![Part { name: "component", kind: "application/wasm", content: component.to_vec() }];
+    if let Some(file) = args.signature.clone().or_else(|| subject.signature()) {
+        said.push("its signature".into());
+        let content = files::text(&file)?.into_bytes();
+        parts.push(Part { name: "signature", kind: "text/plain", content });
+    }
     if let Some(toml) = manifest {
         said.push("its manifest".into());
         parts.push(Part { name: "manifest", kind: "application/toml", content: toml.into_bytes() });
