@@ -1,4 +1,4 @@
-import { Folded, isBlank, isHan } from "jackfield";
+import { Folded, isHan } from "jackfield";
 
 /** The turn as the rules see it; the text folded once for all of them. */
 export class Facts {
@@ -18,28 +18,15 @@ export class Facts {
   }
 }
 
-/**
- * A rule's conditions; all that are written must hold. The cheap ones are looked at first, and a word is folded only when it
- * is looked for: an instance answers one turn.
- */
+/** A rule's conditions; all that are written must hold. */
 export class Conditions {
   constructor(when) {
-    const checks = [];
-    const add = (written, make) => {
-      if (written !== undefined) checks.push(make(written));
-    };
-    add(when.task, names(({ turn }) => turn.task));
-    add(when.tenant, names(({ turn }) => turn.tenant));
-    add(when.locale, names(({ turn }) => turn.locale));
-    add(when.model, names(({ request }) => request.wantedModel));
-    add(when.prompt_tokens, bounds("prompt_tokens", ({ request }) => request.promptTokens));
-    add(when.messages, bounds("messages", ({ request }) => request.messages));
-    add(when.queue, bounds("queue", ({ shortestQueue }) => shortestQueue));
-    add(when.slots, slots);
-    add(when.any, words((terms, text) => terms.some((term) => text.has(term))));
-    add(when.all, words((terms, text) => terms.every((term) => text.has(term))));
-    add(when.none, words((terms, text) => !terms.some((term) => text.has(term))));
-    this.checks = checks;
+    this.checks = [];
+    for (const key of Object.keys(when)) {
+      // Words are looked for last: all else is cheaper.
+      if (key in ofWords) this.checks.push(words(ofWords[key], when[key]));
+      else this.checks.unshift(ofFacts[key](when[key]));
+    }
   }
 
   fit(facts) {
@@ -63,10 +50,12 @@ const bounds = (name, value) => ({ min = 0, max = Infinity }) => {
   return (facts) => value(facts) >= min && value(facts) <= max;
 };
 
-const words = (fit) => (written) => {
-  if (written.some(isBlank)) throw new Error("an empty word");
-  return ({ text }) => fit(written, text);
-};
+/** A word is folded only when it is looked for: an instance answers one turn. */
+function words(fit, written) {
+  const terms = written.map((word) => word.trim());
+  if (terms.includes("")) throw new Error("an empty word");
+  return ({ text }) => fit(terms, text);
+}
 
 function slots(written) {
   const checks = Object.entries(written).map(([name, wanted]) => slot(name, wanted));
@@ -82,3 +71,22 @@ function slot(name, wanted) {
     return ["text", "choice", "date"].includes(value?.tag) && value.val === wanted;
   };
 }
+
+// Made once, when the component is built; the constructors run before each turn.
+
+const ofFacts = {
+  task: names(({ turn }) => turn.task),
+  tenant: names(({ turn }) => turn.tenant),
+  locale: names(({ turn }) => turn.locale),
+  model: names(({ request }) => request.wantedModel),
+  prompt_tokens: bounds("prompt_tokens", ({ request }) => request.promptTokens),
+  messages: bounds("messages", ({ request }) => request.messages),
+  queue: bounds("queue", ({ shortestQueue }) => shortestQueue),
+  slots,
+};
+
+const ofWords = {
+  any: (terms, text) => terms.some((term) => text.has(term)),
+  all: (terms, text) => terms.every((term) => text.has(term)),
+  none: (terms, text) => !terms.some((term) => text.has(term)),
+};

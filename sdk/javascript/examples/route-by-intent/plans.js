@@ -2,13 +2,22 @@
 export class PlanRule {
   /** The rule's own fields, filled up from the defaults, and checked. */
   constructor(rule, own, usual) {
-    const fields = fill(own, usual);
-    check(fields);
-    this.choice = fields.target;
-    this.mode = fields.mode ?? "generate";
-    this.fields = {
-      mode: this.mode,
-      task: fields.task,
+    this.rule = rule;
+    this.fields = fill(own, usual);
+    this.mode = this.fields.mode ?? "generate";
+    check(this.fields);
+  }
+
+  /** The plan for this turn; nothing where no target does what is asked. */
+  plan({ turn, request }, fleet) {
+    const { fields, mode } = this;
+    const able = fleet.filter((target) => target.modes.includes(mode));
+    const target = this.target(able, request);
+    if (!target) return undefined;
+    return {
+      target: target.model,
+      mode,
+      task: fields.task ?? turn.task,
       priority: fields.priority,
       deadlineMs: fields.deadline_ms,
       maxTokens: fields.max_tokens,
@@ -18,27 +27,19 @@ export class PlanRule {
       minimalOutput: fields.minimal_output,
       keepCacheS: fields.keep_cache_s,
       guidance: guidance(fields),
-      attributes: [{ name: "rule", value: rule }],
+      attributes: [{ name: "rule", value: this.rule }],
     };
   }
 
-  /** The plan for this turn; nothing where no target does what is asked. */
-  plan({ turn, request }, fleet) {
-    const able = fleet.filter((target) => target.modes.includes(this.mode));
-    const target = this.target(able, request);
-    if (!target) return undefined;
-    return { ...this.fields, target: target.model, task: this.fields.task ?? turn.task };
-  }
-
   target(able, request) {
-    switch (this.choice) {
+    switch (this.fields.target) {
       case undefined:
         // The model asked for, or else the host's own choice.
         return able.find((target) => target.model === request.wantedModel) ?? able[0];
       case "least-busy":
         return able.reduce((best, target) => (best && !busier(best, target) ? best : target), undefined);
       default:
-        return able.find((target) => target.model === this.choice);
+        return able.find((target) => target.model === this.fields.target);
     }
   }
 }
@@ -60,17 +61,19 @@ function fill(own, usual) {
 }
 
 /** What the host would refuse in every turn is refused here, once. */
-function check({ deadline_ms, max_tokens, compress_to, exit_threshold, json_schema, regex, stop = [] }) {
-  const refuse = (wrong, what) => {
-    if (wrong) throw new Error(what);
-  };
-  refuse(deadline_ms === 0, "`deadline_ms` must not be 0");
-  refuse(max_tokens === 0, "`max_tokens` must not be 0");
-  refuse(compress_to <= 0 || compress_to > 1, "`compress_to` must be above 0 and at most 1");
-  refuse(exit_threshold < 0 || exit_threshold > 1, "`exit_threshold` must be from 0 to 1");
-  refuse(json_schema !== undefined && regex !== undefined, "one of `json_schema` and `regex`, not both");
-  refuse(stop.length > 16, "`stop` may hold 16 texts at most");
-  refuse(stop.includes(""), "`stop` must not hold an empty text");
+function check(fields) {
+  const wrong = mistake(fields);
+  if (wrong) throw new Error(wrong);
+}
+
+function mistake({ deadline_ms, max_tokens, compress_to, exit_threshold, json_schema, regex, stop }) {
+  if (deadline_ms === 0) return "`deadline_ms` must not be 0";
+  if (max_tokens === 0) return "`max_tokens` must not be 0";
+  if (compress_to <= 0 || compress_to > 1) return "`compress_to` must be above 0 and at most 1";
+  if (exit_threshold < 0 || exit_threshold > 1) return "`exit_threshold` must be from 0 to 1";
+  if (json_schema !== undefined && regex !== undefined) return "one of `json_schema` and `regex`, not both";
+  if (stop?.length > 16) return "`stop` may hold 16 texts at most";
+  return stop?.includes("") ? "`stop` must not hold an empty text" : null;
 }
 
 function guidance({ json_schema: schema, regex, stop = [] }) {
