@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use jackfield_testkit::admin::{accepted, manifest, put_parts};
+use jackfield_testkit::admin::{accepted, generation, manifest, names, put_parts};
 use jackfield_testkit::answer::{CHAT, whole};
 use jackfield_testkit::ask::words;
 use jackfield_testkit::command::{fails, prints};
@@ -45,22 +45,6 @@ fn start(config: &str, state: &Path) -> RunningHost {
 
 fn answer(host: &RunningHost) -> String {
     whole(&host.api, CHAT, &words(&host.api, 2)).text().to_owned()
-}
-
-fn generation(host: &RunningHost) -> u64 {
-    host.admin.get("/admin/generations").json()["current"].as_u64().expect("a generation")
-}
-
-fn names(host: &RunningHost) -> Vec<String> {
-    let policies = host.admin.get("/admin/policies").json()["policies"].clone();
-    let mut names: Vec<String> = policies
-        .as_array()
-        .expect("a list")
-        .iter()
-        .map(|policy| policy["name"].as_str().expect("a name").to_owned())
-        .collect();
-    names.sort();
-    names
 }
 
 /// A built policy folder.
@@ -110,8 +94,8 @@ fn references_of_every_kind_come_into_force_as_one_generation() {
     );
     let state = tempfile::tempdir().expect("a folder");
     let host = start(&config, state.path());
-    assert_eq!(names(&host), ["mask", "other", "shorten", "slots"]);
-    assert_eq!((generation(&host), answer(&host).as_str()), (1, " <1> <1>"));
+    assert_eq!(names(&host.admin), ["mask", "other", "shorten", "slots"]);
+    assert_eq!((generation(&host.admin), answer(&host).as_str()), (1, " <1> <1>"));
     assert!(store.asked().iter().any(|path| path.starts_with("/token?")), "{:?}", store.asked());
 }
 
@@ -319,7 +303,7 @@ fn a_push_is_held_to_its_signature_too() {
     }
     let bytes = host.admin.send("PUT", "/admin/policies/mask", "application/wasm", component.clone());
     assert_eq!(bytes.json()["error"]["code"], "unsigned");
-    assert_eq!(generation(&host), 0);
+    assert_eq!(generation(&host.admin), 0);
     assert_eq!(accepted(push(Some(&signer.sign(&component))))["generation"], 1);
 
     let file = home.path().join("mask.wasm");

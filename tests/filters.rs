@@ -20,7 +20,7 @@ fn reciting(reciter: &Reciter, policies: &[&str]) -> (RunningHost, TempDir) {
     patient_policies(policies, &built);
     let config = "[engine]\nkv_mib = 8\n".to_owned();
     let policies = (!policies.is_empty()).then_some(built);
-    (RunningHost::start(&HostOptions { model, config, policies, state: None }), folder)
+    (RunningHost::start(&HostOptions { model, config, policies, ..HostOptions::default() }), folder)
 }
 
 /// Chat and raw completions that are both answered by the recitation.

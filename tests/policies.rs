@@ -1,6 +1,7 @@
 //! The shipped policies around a real model: who answers, what is kept of a dialog, what a client is told.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use jackfield_testkit::admin::{accepted, configure, mask_text, patient_policies};
 use jackfield_testkit::answer::{CHAT, chat, streamed, twin, whole, with};
@@ -17,7 +18,7 @@ fn host(model: PathBuf, config: &str) -> (RunningHost, TempDir) {
     patient_policies(&ALL, folder.path());
     let config = format!("{config}\n[engine]\nkv_mib = 128\n");
     let policies = Some(folder.path().to_owned());
-    (RunningHost::start(&HostOptions { model, config, policies, state: None }), folder)
+    (RunningHost::start(&HostOptions { model, config, policies, ..HostOptions::default() }), folder)
 }
 
 fn says(api: &Client, session: &str, text: &str) -> String {
@@ -96,6 +97,38 @@ fn a_turn_that_needs_the_model_gets_it_and_the_trace_says_who_decided_what() {
         "{trace}"
     );
     assert_eq!(host.api.post(CHAT, &body).header("x-jackfield-trace"), None, "only for who asks");
+}
+
+#[test]
+fn every_call_of_a_policy_is_a_span_where_that_is_asked_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    patient_policies(&ALL, folder.path());
+    let host = RunningHost::start(&HostOptions {
+        model: tiny_model_file(),
+        policies: Some(folder.path().to_owned()),
+        log: Some("info,jackfield_policy=debug"),
+        ..HostOptions::default()
+    });
+    says(&host.api, "dialog", "I want to cancel my order");
+    let span_of_turn = |host: &RunningHost| {
+        let log = host.log();
+        let mut lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        // Recorded cases were calls too, and have no turn of a client.
+        let is_of_turn = |line: &Value| {
+            line["span"]["kind"] == "slot-extractor"
+                && line["span"]["turn"].as_str().is_some_and(|turn| turn != "turn")
+        };
+        lines.find(is_of_turn)
+    };
+    // The log is read by another thread.
+    host.eventually("the span", Duration::from_secs(30), |host| span_of_turn(host).is_some());
+    let line = span_of_turn(&host).expect("as it was");
+    let span = &line["span"];
+    assert_eq!(
+        (&span["name"], &span["policy"], &span["outcome"]),
+        (&json!("policy"), &json!("slots-orders"), &json!("ok"))
+    );
+    assert!(span["version"].is_string() && line["fields"]["time.busy"].is_string(), "{line}");
 }
 
 #[test]

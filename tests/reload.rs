@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use jackfield_testkit::admin::{accepted, manifest, put_guest};
+use jackfield_testkit::admin::{accepted, generation, manifest, names, put_guest};
 use jackfield_testkit::answer::{CHAT, open, read, whole};
 use jackfield_testkit::ask::words;
 use jackfield_testkit::guest::{Guest, World};
@@ -48,18 +48,6 @@ fn answer(host: &RunningHost) -> String {
     whole(&host.api, CHAT, &words(&host.api, 2)).text().to_owned()
 }
 
-fn generation(host: &RunningHost) -> u64 {
-    host.admin.get("/admin/generations").json()["current"].as_u64().expect("a generation")
-}
-
-fn names(host: &RunningHost) -> Vec<String> {
-    let policies = host.admin.get("/admin/policies").json()["policies"].clone();
-    let name = |policy: &serde_json::Value| policy["name"].as_str().expect("a name").to_owned();
-    let mut names: Vec<String> = policies.as_array().expect("a list").iter().map(name).collect();
-    names.sort();
-    names
-}
-
 fn reloads(host: &RunningHost, outcome: &str) -> f64 {
     let text = host.api.get("/metrics").text();
     let labels = format!("change=\"reload\",outcome=\"{outcome}\"");
@@ -84,13 +72,13 @@ fn a_set_that_changed_is_one_generation_and_what_was_pushed_stays() {
     folder(home.path(), "route", World::Router, &router);
     folder(home.path(), "shorten", World::Compressor, &Guest::new(World::Compressor).build());
     let host = start(&listed(home.path(), &["mask", "route"]));
-    assert_eq!((generation(&host), answer(&host).as_str()), (1, " <1> <1>"));
+    assert_eq!((generation(&host.admin), answer(&host).as_str()), (1, " <1> <1>"));
     put_guest(&host.admin, "pushed", &Guest::new(World::SlotExtractor));
 
     let other = listed(home.path(), &["shorten", "mask"]) + "[engine]\nmax_waiting = 7\n";
     after(&host, "applied", || host.configure(&other));
     assert_eq!(
-        (generation(&host), names(&host)),
+        (generation(&host.admin), names(&host.admin)),
         (3, vec!["mask".into(), "pushed".into(), "shorten".into()])
     );
     let generations = host.admin.get("/admin/generations").json()["generations"].clone();
@@ -99,10 +87,10 @@ fn a_set_that_changed_is_one_generation_and_what_was_pushed_stays() {
 
     // A listed folder that is built again is read again, by itself.
     after(&host, "applied", || folder(home.path(), "mask", World::OutputFilter, &filter(2)));
-    assert_eq!((generation(&host), answer(&host).as_str()), (4, " <2> <2>"));
+    assert_eq!((generation(&host.admin), answer(&host).as_str()), (4, " <2> <2>"));
 
     after(&host, "unchanged", || host.hang_up());
-    assert_eq!(generation(&host), 4);
+    assert_eq!(generation(&host.admin), 4);
 }
 
 #[test]
@@ -112,7 +100,7 @@ fn what_an_operator_did_stays_until_the_listed_one_changes() {
     let host = start(&listed(home.path(), &["mask"]));
     accepted(host.admin.delete("/admin/policies/mask"));
     after(&host, "unchanged", || host.hang_up());
-    assert_eq!(names(&host), Vec::<String>::new());
+    assert_eq!(names(&host.admin), Vec::<String>::new());
     after(&host, "applied", || folder(home.path(), "mask", World::OutputFilter, &filter(2)));
     assert_eq!(answer(&host), " <2> <2>");
 }
@@ -139,10 +127,70 @@ fn what_is_refused_changes_nothing_and_says_where() {
         after(&host, "refused", || host.configure(config));
         let log = host.log()[said..].to_owned();
         assert!(log.contains(place) && log.contains("nothing has changed"), "{config}: {place}: {log}");
-        assert_eq!((generation(&host), answer(&host).as_str()), (1, " <1> <1>"));
+        assert_eq!((generation(&host.admin), answer(&host).as_str()), (1, " <1> <1>"));
     }
     after(&host, "applied", || host.configure(&listed(home.path(), &["mask2"])));
-    assert_eq!((generation(&host), names(&host)), (2, vec!["mask2".to_owned()]));
+    assert_eq!((generation(&host.admin), names(&host.admin)), (2, vec!["mask2".to_owned()]));
+}
+
+#[test]
+fn a_change_is_seen_though_something_writes_beside_it_without_end() {
+    let home = tempfile::tempdir().expect("a folder");
+    folder(home.path(), "mask", World::OutputFilter, &filter(1));
+    let host = start(&listed(home.path(), &["mask"]));
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let beside = host.config_file().with_file_name("scratch");
+            while !over.load(Ordering::Relaxed) {
+                fs::write(&beside, "more").expect("written");
+                thread::sleep(Duration::from_millis(20));
+            }
+        });
+        let seen = thread::scope(|scope| {
+            let change =
+                || after(&host, "applied", || folder(home.path(), "mask", World::OutputFilter, &filter(2)));
+            scope.spawn(change).join()
+        });
+        over.store(true, Ordering::Relaxed);
+        seen.expect("seen");
+    });
+    assert_eq!(answer(&host), " <2> <2>");
+}
+
+#[test]
+fn what_cannot_be_noted_is_in_force_all_the_same() {
+    let home = tempfile::tempdir().expect("a folder");
+    folder(home.path(), "mask", World::OutputFilter, &filter(1));
+    let state = home.path().join("state");
+    // Nothing can be written over a folder that has something in it.
+    fs::create_dir_all(state.join("seeds.json/in-the-way")).expect("a folder");
+    let options = HostOptions {
+        model: tiny_model_file(),
+        config: listed(home.path(), &["mask"]),
+        state: Some(state),
+        ..HostOptions::default()
+    };
+    let host = RunningHost::start(&options);
+    assert_eq!(answer(&host), " <1> <1>");
+    after(&host, "applied", || folder(home.path(), "mask", World::OutputFilter, &filter(2)));
+    assert_eq!(answer(&host), " <2> <2>");
+    assert!(host.log().contains("cannot be noted"), "{}", host.log());
+}
+
+#[test]
+fn a_start_without_a_list_leaves_what_was_listed() {
+    let home = tempfile::tempdir().expect("a folder");
+    folder(home.path(), "mask", World::OutputFilter, &filter(1));
+    let config = listed(home.path(), &["mask"]);
+    let state = Some(home.path().join("state"));
+    let options = HostOptions { model: tiny_model_file(), config, state, ..HostOptions::default() };
+    drop(RunningHost::start(&options));
+    let without = HostOptions { config: String::new(), ..options.clone() };
+    assert_eq!(answer(&RunningHost::start(&without)), " <1> <1>");
+    // A file that lists nothing says that there is to be nothing.
+    let empty = HostOptions { config: "# nothing\n".into(), ..options };
+    assert_eq!(names(&RunningHost::start(&empty).admin), Vec::<String>::new());
 }
 
 #[test]
@@ -191,7 +239,7 @@ fn reloads_cut_no_stream_and_mix_no_versions() {
             streams.into_iter().map(|one| one.join().expect("no stream was cut")).collect();
         assert!(streams.iter().all(|count| *count > 0), "{streams:?}");
     });
-    assert_eq!(generation(&host), u64::from(RELOADS));
+    assert_eq!(generation(&host.admin), u64::from(RELOADS));
     assert_eq!(host.metric("jackfield_cancelled_turns_total", ""), 0.0);
     host.settle();
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use jackfield_testkit::admin::{accepted, form, manifest, put, put_guest};
+use jackfield_testkit::admin::{accepted, form, generation, manifest, put, put_guest};
 use jackfield_testkit::answer::{CHAT, chat};
 use jackfield_testkit::guest::{Guest, World};
 use jackfield_testkit::host::{HostOptions, RunningHost, tiny_model_file};
@@ -154,7 +154,7 @@ fn what_was_acknowledged_survives_a_kill_at_any_instant() {
     let mut version = String::new();
     for round in 0..ROUNDS {
         let host = RunningHost::start(&options);
-        let current = host.admin.get("/admin/generations").json()["current"].as_u64().expect("a number");
+        let current = generation(&host.admin);
         assert!(
             current == acknowledged || current == acknowledged + 1,
             "round {round}: {current} is in force, {acknowledged} was acknowledged"

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use jackfield_testkit::admin::{accepted, manifest, put, put_guest};
+use jackfield_testkit::admin::{accepted, generation, manifest, put, put_guest};
 use jackfield_testkit::answer::{CHAT, chat, open, read, whole, with};
 use jackfield_testkit::ask::{WORD, text_of, words};
 use jackfield_testkit::guest::{Guest, World};
@@ -36,10 +36,6 @@ fn version_of(text: &str, count: usize) -> u32 {
 
 fn answer(host: &RunningHost) -> String {
     whole(&host.api, CHAT, &words(&host.api, 2)).text().to_owned()
-}
-
-fn current(host: &RunningHost) -> u64 {
-    host.admin.get("/admin/generations").json()["current"].as_u64().expect("a generation")
 }
 
 /// What runs beside the swaps.
@@ -159,11 +155,11 @@ fn what_is_broken_is_refused_and_the_old_one_serves_on() {
             "{}",
             reply.text()
         );
-        assert_eq!((current(&host), answer(&host).as_str()), (1, " <1> <1>"));
+        assert_eq!((generation(&host.admin), answer(&host).as_str()), (1, " <1> <1>"));
     }
     assert_eq!(host.metric("jackfield_policy_swaps_total", "outcome=\"refused\""), 3.0);
     put_guest(&host.admin, "other", &Guest::new(World::Compressor));
-    assert_eq!(current(&host), 2, "other policies are not blocked");
+    assert_eq!(generation(&host.admin), 2, "other policies are not blocked");
 }
 
 #[test]
@@ -215,7 +211,7 @@ fn two_changes_at_once_are_done_one_after_the_other() {
             .collect();
         order.sort_unstable();
         let base = u64::from(versions[0]);
-        assert_eq!((order[0].0, order[1].0, current(&host)), (base, base + 1, base + 1));
+        assert_eq!((order[0].0, order[1].0, generation(&host.admin)), (base, base + 1, base + 1));
         assert_eq!(version_of(&answer(&host), 2), order[1].1, "the later one is in force");
     }
 }
@@ -230,14 +226,14 @@ fn what_was_acknowledged_outlives_a_kill() {
         state: Some(state.path().to_owned()),
         ..HostOptions::default()
     };
-    let mut generation = 0;
+    let mut acknowledged = 0;
     for version in 1..=3 {
         let host = RunningHost::start(&options);
-        assert_eq!(current(&host), generation, "restarts keep the number");
+        assert_eq!(generation(&host.admin), acknowledged, "restarts keep the number");
         if version > 1 {
             assert_eq!(version_of(&answer(&host), 2), version - 1);
         }
-        generation =
+        acknowledged =
             put_guest(&host.admin, "mask", &filter(version))["generation"].as_u64().expect("a number");
         // SIGKILL, right after the answer.
         drop(host);

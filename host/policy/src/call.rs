@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Fault, Kind, Policy,
-    cases::through,
+    cases::{passed, through},
     policy::Called,
     types::{
         Budget, Decision, Dialog, Edit, Message, Part, RouteRequest, Target, Transition, Turn, apply_edits,
@@ -84,6 +84,11 @@ impl Call {
 }
 
 impl Outcome {
+    /// Whether the deadline passed.
+    pub(crate) fn is_late(&self) -> bool {
+        matches!(self, Outcome::Fault(label) if label == Fault::Deadline { limit_ms: 0 }.label())
+    }
+
     pub(crate) fn of_transition(called: &Result<Called<Transition>, Fault>) -> Outcome {
         Outcome::of(called, |transition| json!(transition))
     }
@@ -99,7 +104,7 @@ impl Outcome {
 
     /// Of a whole answer that went through a filter.
     pub fn of_stream(sent: &str, stop: Option<&str>) -> Outcome {
-        Outcome::Answer(json!({ "sent": sent, "stop": stop }))
+        Outcome::Answer(passed(sent, stop))
     }
 
     fn of<T>(called: &Result<Called<T>, Fault>, show: impl FnOnce(&T) -> Value) -> Outcome {

@@ -6,7 +6,7 @@ mod filter;
 use std::time::Duration;
 
 pub use compare::Difference;
-pub(crate) use filter::through;
+pub(crate) use filter::{passed, through};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 

@@ -235,7 +235,7 @@ impl Policy {
         let Work::SlotExtractor(function) = &self.core.work else {
             return self.wrong_kind();
         };
-        self.called(|| {
+        self.called(Some(turn), || {
             let utterance = recent.last().ok_or_else(|| Fault::invalid("no messages"))?;
             let turn = convert::turn(turn, &self.core.manifest.headers);
             let recent: Vec<_> = recent.iter().map(convert::message).collect();
@@ -262,7 +262,7 @@ impl Policy {
         let Work::Router(function) = &self.core.work else {
             return self.wrong_kind();
         };
-        self.called(|| {
+        self.called(Some(turn), || {
             let turn = convert::turn(turn, &self.core.manifest.headers);
             let request = convert::request(request);
             let targets: Vec<_> = fleet.iter().map(convert::target).collect();
@@ -283,7 +283,7 @@ impl Policy {
         let Work::Compressor(function) = &self.core.work else {
             return self.wrong_kind();
         };
-        self.called(|| {
+        self.called(Some(turn), || {
             let turn = convert::turn(turn, &self.core.manifest.headers);
             let given: Vec<_> = parts.iter().map(convert::part).collect();
             let budget = convert::budget(budget);
@@ -304,7 +304,7 @@ impl Policy {
         let Work::OutputFilter { review: function, .. } = &self.core.work else {
             return self.wrong_kind();
         };
-        self.called(|| {
+        self.called(None, || {
             let parts: Vec<_> = windows.iter().map(convert::window_parts).collect();
             let given = convert::windows(windows, &parts);
             let answer = self.run(|store, instance| work::review(function, store, instance, &given))?;
@@ -328,11 +328,26 @@ impl Policy {
         self.core.call(self.deadline_ms, Imports { services, meter }, call)
     }
 
-    /// Time and count a call.
-    fn called<T>(&self, call: impl FnOnce() -> Result<T, Fault>) -> Result<Called<T>, Fault> {
+    /// Time and count a call, in a span of its own.
+    fn called<T>(
+        &self,
+        turn: Option<&Turn>,
+        call: impl FnOnce() -> Result<T, Fault>,
+    ) -> Result<Called<T>, Fault> {
+        let version = &self.core.version;
+        let span = tracing::debug_span!(
+            "policy",
+            policy = version.name,
+            version = version.version,
+            kind = %self.core.manifest.kind,
+            turn = turn.map(|turn| turn.id.as_str()),
+            outcome = tracing::field::Empty,
+        );
+        let _entered = span.enter();
         let (start, processor) = (Instant::now(), ThreadTime::now());
         let answer = call();
         let micros = micros_since(start);
+        span.record("outcome", answer.as_ref().err().map_or("ok", Fault::label));
         let called = answer.map(|answer| Called { answer, micros });
         self.counters.count(micros, processor.elapsed(), &called);
         called

@@ -48,7 +48,7 @@ use serde_json::Value;
 pub use store::StateError;
 use store::{StateFolder, Stored};
 
-use crate::{Policy, PolicyVersion, RecordSettings, Refusal, Runtime, Upload, record::Recorder};
+use crate::{Policy, RecordSettings, Refusal, Runtime, Upload, record::Recorder};
 
 /// Generations that are remembered.
 const KEPT_GENERATIONS: usize = 256;
@@ -307,21 +307,12 @@ impl Registry {
 
     /// All policies in force, in the order in which a turn meets them.
     pub fn policies(&self) -> Vec<PolicyStatus> {
-        self.current().in_force().filter_map(|entry| status(entry)).collect()
+        self.current().in_force().filter_map(|entry| report::status(entry)).collect()
     }
 
     /// All versions of a policy that are held, the latest first; empty where there is no such policy.
     pub fn versions(&self, name: &str) -> Vec<VersionStatus> {
-        let patch = self.current();
-        let Some(entry) = patch.entry(name) else { return Vec::new() };
-        let candidate = entry.candidate.iter().map(|candidate| {
-            let state = if candidate.stage == Stage::Shadow { "shadow" } else { "canary" };
-            (state, candidate.deployed.policy())
-        });
-        let active = entry.active.iter().map(|active| ("active", active.policy()));
-        let earlier = entry.earlier.iter().rev().map(|policy| ("earlier", policy));
-        let all = candidate.chain(active).chain(earlier);
-        all.map(|(state, policy)| version_status(state, policy, &entry.quarantined)).collect()
+        self.current().entry(name).map(|entry| report::versions(entry)).unwrap_or_default()
     }
 
     /// What changed, the latest last.
@@ -491,67 +482,6 @@ fn same(held: &Policy, upload: &Upload) -> bool {
     held.component() == &upload.component
         && *held.manifest() == upload.manifest
         && *held.config() == upload.config
-}
-
-fn status(entry: &Entry) -> Option<PolicyStatus> {
-    let active = entry.active.as_ref()?;
-    let policy = active.policy();
-    let manifest = policy.manifest();
-    Some(PolicyStatus {
-        version: policy.version().clone(),
-        kind: manifest.kind,
-        order: manifest.order,
-        scope: manifest.scope.clone(),
-        on_fault: manifest.on_fault,
-        grants: manifest.grants.clone(),
-        limits: manifest.limits,
-        strategy: policy.strategy().clone(),
-        description: policy.description().clone(),
-        config: policy.config().clone(),
-        component_bytes: policy.component().len(),
-        earlier: entry.earlier.iter().rev().map(|policy| policy.version().clone()).collect(),
-        candidate: entry.candidate.as_deref().map(candidate_status),
-        breaker: breaker_status(active),
-        stats: policy.stats(),
-    })
-}
-
-fn candidate_status(candidate: &Candidate) -> CandidateStatus {
-    let policy = candidate.deployed.policy();
-    CandidateStatus {
-        version: policy.version().clone(),
-        stage: candidate.stage,
-        rollout: candidate.rollout,
-        since_unix_ms: candidate.since_unix_ms,
-        until_unix_ms: candidate.until_unix_ms(),
-        compared: candidate.comparison.read(),
-        breaker: breaker_status(&candidate.deployed),
-        stats: policy.stats(),
-    }
-}
-
-fn breaker_status(deployed: &Deployed) -> BreakerStatus {
-    let (trips, last) = deployed.trips();
-    let ago =
-        |ago: std::time::Duration| unix_ms().saturating_sub(u64::try_from(ago.as_millis()).unwrap_or(0));
-    BreakerStatus {
-        state: deployed.breaker(),
-        trips,
-        last: last.map(|(trip, _)| trip),
-        last_unix_ms: last.map(|(_, at)| ago(at)),
-    }
-}
-
-fn version_status(state: &'static str, policy: &Policy, quarantined: &[PolicyVersion]) -> VersionStatus {
-    VersionStatus {
-        version: policy.version().clone(),
-        state,
-        quarantined: quarantined.contains(policy.version()),
-        manifest: policy.manifest().clone(),
-        description: policy.description().clone(),
-        config: policy.config().clone(),
-        component_bytes: policy.component().len(),
-    }
 }
 
 fn unknown(name: &str) -> Refusal {

@@ -24,13 +24,10 @@ fn every_kind_of_the_version_before_is_taken_and_called() {
     assert_eq!(route(&policy, 1), Ok(Decision::Answer("old".into())));
 }
 
-/// A router that asks for the number of tokens of a text through the contract of this version.
-fn counting(guest: Guest, version: &str) -> Upload {
-    let mut guest = guest;
-    guest.imports = format!(
-        r#"(import "jackfield:policy/tokens@{version}" "count" (func $count (param i32 i32) (result i32)))"#
-    );
-    guest.work = format!("(drop (call $count (i32.const 1024) (i32.const 5))) {}", guest.work);
+/// A router that first calls this function of `tokens`, through the contract it is built against.
+fn asking(mut guest: Guest, function: &str, types: &str, call: &str) -> Upload {
+    guest.import("tokens", function, types);
+    guest.work = format!("{call} {}", guest.work);
     let mut upload = upload(&guest);
     upload.manifest.grants = vec![Grant::Tokens];
     upload
@@ -39,8 +36,12 @@ fn counting(guest: Guest, version: &str) -> Upload {
 #[test]
 fn both_are_in_force_at_once_and_have_their_imports() {
     let registry = Registry::open(runtime(), None).expect("opens");
-    let old = counting(before(Guest::answering("old")), "0.1.0");
-    let mut new = counting(Guest::answering("new"), "0.2.0");
+    let counting = |guest| {
+        let call = "(drop (call $count (i32.const 1024) (i32.const 5)))";
+        asking(guest, "count", "(param i32 i32) (result i32)", call)
+    };
+    let old = counting(before(Guest::answering("old")));
+    let mut new = counting(Guest::answering("new"));
     new.manifest.name = "new".into();
     for upload in [old, new] {
         registry.put(upload).expect("taken");
@@ -52,20 +53,13 @@ fn both_are_in_force_at_once_and_have_their_imports() {
 
 #[test]
 fn what_is_new_is_there_for_the_new_alone() {
-    let encoding = |contract: &str, version: &str| {
-        let mut guest = Guest::answering("fine");
-        guest.contract = contract.into();
-        guest.imports = format!(
-            r#"(import "jackfield:policy/tokens@{version}" "encode" (func $encode (param i32 i32 i32)))"#
-        );
-        guest.work = format!("(call $encode (i32.const 1024) (i32.const 5) (i32.const 4096)) {}", guest.work);
-        let mut upload = upload(&guest);
-        upload.manifest.grants = vec![Grant::Tokens];
-        upload
+    let encoding = |guest| {
+        let call = "(call $encode (i32.const 1024) (i32.const 5) (i32.const 4096))";
+        asking(guest, "encode", "(param i32 i32 i32)", call)
     };
-    let new = Policy::prepare(&runtime(), encoding(jackfield_guests::CONTRACT, "0.2.0")).expect("taken");
+    let new = Policy::prepare(&runtime(), encoding(Guest::answering("fine"))).expect("taken");
     assert_eq!(route(&new, 1), Ok(Decision::Answer("fine".into())));
     // Nothing that is built against the old contract can ask for it.
-    let old = std::panic::catch_unwind(|| encoding(BEFORE, "0.1.0"));
+    let old = std::panic::catch_unwind(|| encoding(before(Guest::answering("fine"))));
     assert!(old.is_err());
 }

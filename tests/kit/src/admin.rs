@@ -59,6 +59,20 @@ pub fn accepted(reply: Reply) -> Value {
     reply.json()
 }
 
+/// The generation in force.
+pub fn generation(admin: &Client) -> u64 {
+    admin.get("/admin/generations").json()["current"].as_u64().expect("a generation")
+}
+
+/// Names of the policies in force, sorted.
+pub fn names(admin: &Client) -> Vec<String> {
+    let policies = admin.get("/admin/policies").json()["policies"].clone();
+    let name = |policy: &Value| policy["name"].as_str().expect("a name").to_owned();
+    let mut names: Vec<String> = policies.as_array().expect("a list").iter().map(name).collect();
+    names.sort();
+    names
+}
+
 /// Copies shipped policies into a folder, with patient deadlines.
 pub fn patient_policies(names: &[&str], into: &Path) {
     for name in names {

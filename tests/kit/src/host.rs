@@ -22,12 +22,14 @@ const START_LIMIT: Duration = Duration::from_secs(180);
 pub struct HostOptions {
     /// The model file.
     pub model: PathBuf,
-    /// More of `jackfield.toml`: keys, limits.
+    /// What is in its `jackfield.toml`; none is given to it where this is empty.
     pub config: String,
     /// A folder of built policies.
     pub policies: Option<PathBuf>,
     /// State that outlives the host; none gives it a folder of its own.
     pub state: Option<PathBuf>,
+    /// What it logs, as `RUST_LOG` has it.
+    pub log: Option<&'static str>,
 }
 
 /// A running host.
@@ -199,8 +201,6 @@ fn spawn(options: &HostOptions, folder: &Path) -> Child {
     let mut command = Command::new(binary());
     command
         .args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"])
-        .arg("--config")
-        .arg(&config)
         .arg("--model")
         .arg(&options.model)
         .arg("--state")
@@ -208,8 +208,14 @@ fn spawn(options: &HostOptions, folder: &Path) -> Child {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
+    if !options.config.is_empty() {
+        command.arg("--config").arg(&config);
+    }
     if let Some(policies) = &options.policies {
         command.arg("--policies").arg(policies);
+    }
+    if let Some(log) = options.log {
+        command.env("RUST_LOG", log);
     }
     command.spawn().expect("the binary starts")
 }

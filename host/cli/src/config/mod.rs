@@ -98,6 +98,10 @@ pub(crate) enum ConfigError {
     SameName(String, usize),
     #[error("distribution.{0} is 0; give at least 1")]
     NoDistribution(&'static str),
+    #[error(
+        "distribution.{list}: `{host}` is no host; write it as HOST or HOST:PORT, without https:// or a path"
+    )]
+    Host { list: &'static str, host: String },
     #[error("distribution.public_keys: {0}")]
     Keys(#[from] SignatureError),
     #[error(transparent)]

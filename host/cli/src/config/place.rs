@@ -134,6 +134,7 @@ fn key_of(error: &ConfigError, args: &ServeArgs) -> Option<String> {
         ConfigError::Source { index, .. } => format!("policy.{index}.source"),
         ConfigError::SameName(_, index) => format!("policy.{index}.name"),
         ConfigError::NoDistribution(name) => format!("distribution.{name}"),
+        ConfigError::Host { list, .. } => format!("distribution.{list}"),
         ConfigError::Keys(_) => "distribution.public_keys".into(),
         ConfigError::Model(_) if args.model.is_none() => "model".into(),
         ConfigError::Server(error) => match error {

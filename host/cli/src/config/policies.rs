@@ -121,8 +121,8 @@ impl DistributionTable {
             (Some(0), _) => Err(ConfigError::NoDistribution("timeout_s")),
             (_, Some(0)) => Err(ConfigError::NoDistribution("max_mib")),
             (seconds, mib) => Ok(Fetching {
-                hosts: self.hosts.clone(),
-                plain_http: self.plain_http.clone(),
+                hosts: hosts("hosts", &self.hosts, ":443")?,
+                plain_http: hosts("plain_http", &self.plain_http, ":80")?,
                 timeout: seconds.map_or(default.timeout, Duration::from_secs),
                 max_bytes: mib.map_or(default.max_bytes, |mib| mib.saturating_mul(MIB)),
             }),
@@ -132,6 +132,19 @@ impl DistributionTable {
     pub(super) fn keys(&self) -> Result<TrustedKeys, SignatureError> {
         TrustedKeys::new(&self.public_keys, self.require_signature)
     }
+}
+
+/// Hosts as they are compared, without the port that goes without saying; each must be one.
+fn hosts(
+    list: &'static str,
+    written: &BTreeSet<String>,
+    port: &str,
+) -> Result<BTreeSet<String>, ConfigError> {
+    let read = |text: &String| match Fetching::host(text) {
+        Some(host) => Ok(host.strip_suffix(port).unwrap_or(&host).to_owned()),
+        None => Err(ConfigError::Host { list, host: text.clone() }),
+    };
+    written.iter().map(read).collect()
 }
 
 /// What can be told to be wrong before anything is read or fetched.

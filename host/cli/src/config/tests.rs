@@ -150,3 +150,19 @@ fn embeddings_are_a_name_or_a_folder() {
     assert!(error.contains("no/such/folder") && error.contains("minilm"), "{error}");
     assert!(refusal("model = 'minilm'", &[]).contains("another kind"));
 }
+
+#[test]
+fn hosts_are_names_with_or_without_a_port() {
+    let taken = settings(
+        "[distribution]\nhosts = ['GHCR.io:443', 'a.example:8443']\nplain_http = ['[::1]:5000']",
+        &[],
+    );
+    let fetching = taken.expect("good").fetching;
+    assert_eq!(fetching.hosts, ["a.example:8443", "ghcr.io"].map(str::to_owned).into());
+    assert_eq!(fetching.plain_http, ["[::1]:5000".to_owned()].into());
+    let error = refusal("[distribution]\nhosts = ['https://ghcr.io']", &[]);
+    assert!(
+        error.contains("HOST:PORT") && error.contains("`https://ghcr.io`") && error.contains("line 2"),
+        "{error}"
+    );
+}

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use ureq::http::{HeaderMap, StatusCode, Uri, header};
+use ureq::http::{HeaderMap, StatusCode, Uri, header, uri::Authority};
 
 use super::{FetchError, Source};
 
@@ -57,11 +57,23 @@ impl Fetching {
         }
     }
 
+    /// A host as it is compared with that of an address; none for what is no host.
+    pub(crate) fn host(text: &str) -> Option<String> {
+        let authority: Authority = text.parse().ok()?;
+        let is_host = !authority.as_str().contains('@') && !authority.host().is_empty();
+        // A port that is no number is none for the parser.
+        let is_port = authority.as_str().len() == authority.host().len() || authority.port_u16().is_some();
+        (is_host && is_port).then(|| text.to_ascii_lowercase())
+    }
+
     /// The address of a registry.
     pub(super) fn base(&self, registry: &str) -> Result<Uri, FetchError> {
-        let scheme = if self.plain_http.contains(registry) { "http" } else { "https" };
-        let text = format!("{scheme}://{registry}/");
-        text.parse().map_err(|_| FetchError::Address(text))
+        let at = |scheme| {
+            let text = format!("{scheme}://{registry}/");
+            text.parse().map_err(|_| FetchError::Address(text))
+        };
+        let plain: Uri = at("http")?;
+        if self.plain_http.contains(&host_of(&plain)) { Ok(plain) } else { at("https") }
     }
 
     pub(super) fn allows(&self, uri: &Uri) -> Result<(), FetchError> {
@@ -200,6 +212,20 @@ mod tests {
             assert!(matches!(allowed(wrong), Err(FetchError::Host { .. })), "{wrong}");
         }
         assert!(matches!(allowed("http://a.example/"), Err(FetchError::PlainHttp { .. })));
+    }
+
+    #[test]
+    fn a_host_is_a_name_with_or_without_a_port() {
+        for (text, host) in
+            [("GHCR.io", "ghcr.io"), ("127.0.0.1:5000", "127.0.0.1:5000"), ("[::1]:5000", "[::1]:5000")]
+        {
+            assert_eq!(Fetching::host(text).as_deref(), Some(host));
+        }
+        for wrong in
+            ["", "https://ghcr.io", "ghcr.io/acme", "me@ghcr.io", "ghcr.io:", "ghcr.io:x", ":80", "a b"]
+        {
+            assert_eq!(Fetching::host(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

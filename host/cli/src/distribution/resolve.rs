@@ -29,6 +29,8 @@ pub(crate) struct Resolver<'a> {
 /// All that is to be in force, and what it came from.
 pub(crate) struct Resolved {
     pub(crate) uploads: Vec<Upload>,
+    /// Whether someone gave a list, if an empty one: without one, nothing is said of what is in force.
+    pub(crate) is_list: bool,
     /// Where the file names each of them.
     places: BTreeMap<String, String>,
     cache: Cache,
@@ -109,7 +111,8 @@ impl<'a> Resolver<'a> {
             places.extend(self.place(index).map(|place| (upload.manifest.name.clone(), place)));
             uploads.push(upload);
         }
-        Ok(Resolved { uploads, places, cache: self.cache, lock, used })
+        let is_list = self.settings.file.is_some() || self.settings.policies.is_some();
+        Ok(Resolved { uploads, is_list, places, cache: self.cache, lock, used })
     }
 
     fn place(&self, index: usize) -> Option<String> {

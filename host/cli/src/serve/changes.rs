@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::signal::unix::{SignalKind, signal};
@@ -18,6 +18,9 @@ use crate::policies::{COMPONENT, signature_path};
 
 /// Files come in several steps; after this long without another one they are complete.
 const QUIET: Duration = Duration::from_millis(200);
+
+/// Something that writes beside the files without end does not keep a change from being seen for longer than this.
+const MOST: Duration = Duration::from_secs(2);
 
 /// Why to look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,12 +80,18 @@ impl Changes {
         self.watcher = Some(watcher);
     }
 
-    /// Waits for a reason and then for quiet. None when there can be none any more.
+    /// Waits for a reason and then for quiet, but not for long. None when there can be none any more.
     pub(super) fn next(&self) -> Option<Reason> {
         let mut reason = self.reasons.recv().ok()?;
-        while let Ok(more) = self.reasons.recv_timeout(QUIET) {
+        let end = Instant::now() + MOST;
+        while let Ok(more) =
+            self.reasons.recv_timeout(QUIET.min(end.saturating_duration_since(Instant::now())))
+        {
             if more == Reason::Signal {
                 reason = more;
+            }
+            if Instant::now() >= end {
+                break;
             }
         }
         Some(reason)

@@ -27,7 +27,8 @@ impl ServedSet {
     }
 
     /// Puts in force what is listed, but for what is the same as it was taken the last time: what was pushed, rolled back or
-    /// removed since then was acknowledged, and stays. Takes out what was listed and is not any more.
+    /// removed since then was acknowledged, and stays. Takes out what was listed and is not any more; where there is no list,
+    /// nothing.
     pub(super) fn apply(&mut self, resolved: &Resolved) -> Result<Applied, String> {
         let mut listed = BTreeMap::new();
         let mut changed = Vec::new();
@@ -41,8 +42,8 @@ impl ServedSet {
             }
             listed.insert(name.clone(), seed);
         }
-        let gone: Vec<String> =
-            self.taken.keys().filter(|name| !listed.contains_key(*name)).cloned().collect();
+        let is_gone = |name: &&String| resolved.is_list && !listed.contains_key(*name);
+        let gone: Vec<String> = self.taken.keys().filter(is_gone).cloned().collect();
         let put: Vec<String> = changed.iter().map(|upload| upload.manifest.name.clone()).collect();
         let applied = self
             .registry
@@ -51,13 +52,15 @@ impl ServedSet {
         if applied.changed {
             tracing::info!(generation = applied.generation, ?put, taken_out = ?gone, "listed policies in force");
         }
-        self.taken = listed;
-        self.note().and_then(|()| resolved.pin()).map_err(|error| {
-            format!(
-                "the policies are in force, and that cannot be noted under {}: {error}",
-                self.path.display()
-            )
-        })?;
+        self.taken.retain(|name, _| !gone.contains(name));
+        self.taken.extend(listed);
+        if let Err(error) = self.note().and_then(|()| resolved.pin()) {
+            tracing::warn!(
+                path = %self.path.display(),
+                %error,
+                "the listed policies are in force, and that cannot be noted: the next start takes them as new"
+            );
+        }
         Ok(applied)
     }
 

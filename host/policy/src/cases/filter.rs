@@ -117,8 +117,13 @@ pub(crate) struct Played {
 
 impl Played {
     pub(crate) fn json(&self) -> Value {
-        json!({ "sent": self.sent, "stop": self.stop })
+        passed(&self.sent, self.stop.as_deref())
     }
+}
+
+/// What a filter let through of an answer, as cases and recorded calls have it.
+pub(crate) fn passed(sent: &str, stop: Option<&str>) -> Value {
+    json!({ "sent": sent, "stop": stop })
 }
 
 fn play(deltas: &[&str], policy: &Policy, review: &mut Review<'_>) -> Result<Played, Fault> {

@@ -78,12 +78,22 @@ impl Deployed {
             Err(Fault::Busy { .. }) => None,
             called => Some(Went { fault: called.is_err(), micros }),
         };
+        self.settle(tenant, went);
+        called
+    }
+
+    /// Books a call that it made beside the active version: it is held to its share of faults there too. How long it took says
+    /// nothing, behind everything else.
+    pub(super) fn looked_on(&self, tenant: &str, fault: bool) {
+        self.settle(tenant, Some(Went { fault, micros: 0 }));
+    }
+
+    fn settle(&self, tenant: &str, went: Option<Went>) {
         let trip = self.locked().settle(tenant, self.since.elapsed(), went);
         if let Some(trip) = trip {
             // The registry is gone only when the host is.
             let _ = self.news.send(Tripped { version: self.policy.version().clone(), trip });
         }
-        called
     }
 
     /// Where the calls of a tenant come in.

@@ -1,17 +1,20 @@
 //! What the registry tells of itself.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    candidate::{Compared, Rollout, Stage},
+    candidate::{Candidate, Compared, Rollout, Stage},
+    deployed::Deployed,
+    patch::Entry,
     store::StateError,
+    unix_ms,
 };
 use crate::{
-    BreakerState, Description, Grant, Kind, Limits, Manifest, OnFault, PolicyVersion, Refusal, Scope, Stats,
-    Strategy, Trip,
+    BreakerState, Description, Grant, Kind, Limits, Manifest, OnFault, Policy, PolicyVersion, Refusal, Scope,
+    Stats, Strategy, Trip,
 };
 
 /// The outcome of a change that was taken. It is in force when this is returned.
@@ -194,4 +197,77 @@ pub enum RegistryError {
         /// The file that names it.
         record: PathBuf,
     },
+}
+
+/// Of the active version, with its candidate.
+pub(super) fn status(entry: &Entry) -> Option<PolicyStatus> {
+    let active = entry.active.as_ref()?;
+    let policy = active.policy();
+    let manifest = policy.manifest();
+    Some(PolicyStatus {
+        version: policy.version().clone(),
+        kind: manifest.kind,
+        order: manifest.order,
+        scope: manifest.scope.clone(),
+        on_fault: manifest.on_fault,
+        grants: manifest.grants.clone(),
+        limits: manifest.limits,
+        strategy: policy.strategy().clone(),
+        description: policy.description().clone(),
+        config: policy.config().clone(),
+        component_bytes: policy.component().len(),
+        earlier: entry.earlier.iter().rev().map(|policy| policy.version().clone()).collect(),
+        candidate: entry.candidate.as_deref().map(candidate_status),
+        breaker: breaker_status(active),
+        stats: policy.stats(),
+    })
+}
+
+fn candidate_status(candidate: &Candidate) -> CandidateStatus {
+    let policy = candidate.deployed.policy();
+    CandidateStatus {
+        version: policy.version().clone(),
+        stage: candidate.stage,
+        rollout: candidate.rollout,
+        since_unix_ms: candidate.since_unix_ms,
+        until_unix_ms: candidate.until_unix_ms(),
+        compared: candidate.comparison.read(),
+        breaker: breaker_status(&candidate.deployed),
+        stats: policy.stats(),
+    }
+}
+
+fn breaker_status(deployed: &Deployed) -> BreakerStatus {
+    let (trips, last) = deployed.trips();
+    let ago = |ago: Duration| unix_ms().saturating_sub(u64::try_from(ago.as_millis()).unwrap_or(0));
+    BreakerStatus {
+        state: deployed.breaker(),
+        trips,
+        last: last.map(|(trip, _)| trip),
+        last_unix_ms: last.map(|(_, at)| ago(at)),
+    }
+}
+
+/// Of all versions that are held, the latest first.
+pub(super) fn versions(entry: &Entry) -> Vec<VersionStatus> {
+    let candidate = entry.candidate.iter().map(|candidate| {
+        let state = if candidate.stage == Stage::Shadow { "shadow" } else { "canary" };
+        (state, candidate.deployed.policy())
+    });
+    let active = entry.active.iter().map(|active| ("active", active.policy()));
+    let earlier = entry.earlier.iter().rev().map(|policy| ("earlier", policy));
+    let all = candidate.chain(active).chain(earlier);
+    all.map(|(state, policy)| version_status(state, policy, &entry.quarantined)).collect()
+}
+
+fn version_status(state: &'static str, policy: &Policy, quarantined: &[PolicyVersion]) -> VersionStatus {
+    VersionStatus {
+        version: policy.version().clone(),
+        state,
+        quarantined: quarantined.contains(policy.version()),
+        manifest: policy.manifest().clone(),
+        description: policy.description().clone(),
+        config: policy.config().clone(),
+        component_bytes: policy.component().len(),
+    }
 }

@@ -6,13 +6,13 @@ mod view;
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::Router;
 use axum::extract::{Path, Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, patch, post, put};
-use axum::{Json, body::Body};
 use jackfield_policy::{Applied, Refusal, Registry, Upload};
 use rollout::Wanted;
 use serde_json::{Value, json};
@@ -132,23 +132,26 @@ async fn remove(
 async fn promote(
     State(app): State<Arc<App>>,
     Path(name): Path<String>,
-    headers: HeaderMap,
-    body: Body,
+    request: Request,
 ) -> Result<Response, ApiError> {
-    app.admin(&headers)?;
-    body::read(&headers, body, app.body_limits()).await?;
+    told(&app, request).await?;
     change(&app, "promote", move |registry| registry.promote(&name).map_err(refusal)).await
 }
 
 async fn rollback(
     State(app): State<Arc<App>>,
     Path(name): Path<String>,
-    headers: HeaderMap,
-    body: Body,
+    request: Request,
 ) -> Result<Response, ApiError> {
-    app.admin(&headers)?;
-    body::read(&headers, body, app.body_limits()).await?;
+    told(&app, request).await?;
     change(&app, "rollback", move |registry| registry.rollback(&name).map_err(refusal)).await
+}
+
+/// A request whose path says everything: who may make it, and its body read to its end.
+async fn told(app: &App, request: Request) -> Result<(), ApiError> {
+    let (parts, body) = request.into_parts();
+    app.admin(&parts.headers)?;
+    body::read(&parts.headers, body, app.body_limits()).await.map(drop)
 }
 
 /// Compiling takes a while: off the async threads. The answer comes when the change is in force.
