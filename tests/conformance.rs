@@ -1,5 +1,5 @@
-//! The template policies in each language: what `new_policy` writes builds at once, passes its first cases, and answers
-//! what `sdk/conformance` says, through the host's own runtime.
+//! Policies in each language, through the host's own runtime: what `new_policy` writes builds at once, passes its first cases, and
+//! answers what `sdk/conformance` says; and a shipped policy that there is in another language too comes out there as recorded.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,8 +32,8 @@ struct Group {
 }
 
 fn groups(kind: PolicyKind) -> Vec<Group> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sdk/conformance");
-    let text = fs::read_to_string(path.join(kind.name()).with_extension("json")).expect("a file");
+    let path = checkout().join("sdk/conformance").join(kind.name());
+    let text = fs::read_to_string(path.with_extension("json")).expect("a file");
     serde_json::from_str(&text).expect("groups of cases")
 }
 
@@ -42,9 +42,12 @@ fn kept() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).into()
 }
 
-/// The folder that `jackfield policy new` makes, in a place of its own outside a checkout. What was built there before stays.
-fn new_folder(kind: PolicyKind, language: Language, name: &str) -> PathBuf {
-    let folder = kept().join("conformance").join(language.name()).join(name);
+fn checkout() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// A policy's folder, written anew in a place of its own outside a checkout. What was built there before stays.
+fn anew(folder: PathBuf, write: impl FnOnce(&Path)) -> PathBuf {
     let (built, aside) = (folder.join("target"), folder.with_extension("target"));
     if built.is_dir() {
         fs::rename(&built, &aside).expect("set aside");
@@ -52,11 +55,18 @@ fn new_folder(kind: PolicyKind, language: Language, name: &str) -> PathBuf {
     if folder.is_dir() {
         fs::remove_dir_all(&folder).expect("removed");
     }
-    new_policy(kind, language, name, &folder).expect("written");
+    write(&folder);
     if aside.is_dir() {
         fs::rename(&aside, &built).expect("put back");
     }
     folder
+}
+
+/// The folder that `jackfield policy new` makes.
+fn new_folder(kind: PolicyKind, language: Language, name: &str) -> PathBuf {
+    anew(kept().join("conformance").join(language.name()).join(name), |folder| {
+        new_policy(kind, language, name, folder).expect("written");
+    })
 }
 
 /// What would be uploaded of a built folder.
@@ -126,6 +136,46 @@ fn holds(language: Language) {
     assert!(wrong.is_empty(), "in {language}:\n{}", wrong.join("\n"));
 }
 
+/// Builds the shipped policies that there are in this language too, and holds them to what the shipped ones have: their
+/// rules, their schema, their cases.
+fn second_implementations(language: Language) {
+    let Some(builder) = builder(language) else { return };
+    let examples = checkout().join("sdk").join(language.name()).join("examples");
+    let found = fs::read_dir(&examples).unwrap_or_else(|error| panic!("{}: {error}", examples.display()));
+    for entry in found {
+        second_implementation(&builder, &entry.expect("an entry").path());
+    }
+}
+
+fn second_implementation(builder: &Builder, source: &Path) {
+    let name = source.file_name().expect("a name");
+    let shipped = checkout().join("plugins").join(name);
+    let place = kept().join("second").join(source.strip_prefix(checkout()).expect("in the checkout"));
+    let folder = anew(place, |folder| {
+        copy(source, folder);
+        for data in ["rules.toml", "config.schema.json", "cases"] {
+            copy(&shipped.join(data), &folder.join(data));
+        }
+    });
+    let built = builder.build(&folder).unwrap_or_else(|error| panic!("{}: {error}", source.display()));
+    let upload = upload(&folder, built.component);
+    assert!(!upload.cases.is_empty(), "{}", shipped.display());
+    Policy::prepare(&RUNTIME, upload).unwrap_or_else(|refusal| panic!("{}: {refusal}", source.display()));
+}
+
+/// A file or a folder with all that is in it.
+fn copy(from: &Path, to: &Path) {
+    if !from.is_dir() {
+        fs::copy(from, to).unwrap_or_else(|error| panic!("{}: {error}", from.display()));
+        return;
+    }
+    fs::create_dir_all(to).expect("a folder");
+    for entry in fs::read_dir(from).expect("a folder") {
+        let entry = entry.expect("an entry");
+        copy(&entry.path(), &to.join(entry.file_name()));
+    }
+}
+
 #[test]
 fn policies_in_rust_answer_as_in_every_language() {
     holds(Language::Rust);
@@ -134,16 +184,53 @@ fn policies_in_rust_answer_as_in_every_language() {
 #[test]
 fn policies_in_c_answer_as_in_every_language() {
     holds(Language::C);
+    second_implementations(Language::C);
 }
 
 #[test]
 fn policies_in_python_answer_as_in_every_language() {
     holds(Language::Python);
+    second_implementations(Language::Python);
 }
 
 #[test]
 fn policies_in_javascript_answer_as_in_every_language() {
     holds(Language::JavaScript);
+    second_implementations(Language::JavaScript);
+}
+
+/// A file of the policy's own, by the name of one of the SDK's.
+const GREETING: &str = r#"
+#include "jackfield.h"
+
+jf_string_t greeting(jf_string_t name) {
+  static const char *const words = "Good day, ";
+  jf_writer_t out = {jf_text(words)};
+  jf_put(&out, name);
+  jf_put_literal(&out, ", and welcome");
+  // A second time: the first text is as it was.
+  jf_writer_t again = {jf_text(words)};
+  jf_put(&again, out.text);
+  return again.text;
+}
+"#;
+
+#[test]
+fn a_writer_in_c_may_begin_with_a_text_and_a_file_have_any_name() {
+    let Some(builder) = builder(Language::C) else { return };
+    let folder = new_folder(PolicyKind::Router, Language::C, "greeting");
+    let policy = fs::read_to_string(folder.join("policy.c")).expect("its source");
+    let policy = policy.replace("= rules.texts[n]}", "= greeting(request->last_user_text)}");
+    let include = "#include \"jackfield.h\"\n";
+    let declared = policy.replace(include, &format!("{include}\njf_string_t greeting(jf_string_t name);\n"));
+    fs::write(folder.join("policy.c"), declared).expect("written");
+    fs::write(folder.join("json.c"), GREETING).expect("written");
+    let built = builder.build(&folder).expect("it builds");
+    let said = "Good day, Good day, hello, and welcome";
+    let case = json!([{ "name": "greets", "input": { "text": "hello" }, "expect": { "answer": said } }]);
+    let config = json!({ "reply": [{ "word": "hello", "text": "unused" }] });
+    let cases = serde_json::from_value(case).expect("cases");
+    Policy::prepare(&RUNTIME, Upload { cases, config, ..upload(&folder, built.component) }).expect("greets");
 }
 
 /// A router that fails in the way that the text asks for.

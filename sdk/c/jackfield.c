@@ -103,10 +103,15 @@ bool jf_is_blank(jf_string_t text) {
 }
 
 static void make_room(jf_writer_t *out, size_t more) {
-  if (out->room - out->text.len >= more) return;
-  out->room = 2 * out->room + more + 16;
-  out->text.ptr = realloc(out->text.ptr, out->room);
-  if (!out->text.ptr) abort();
+  size_t needed = out->text.len + more;
+  if (needed <= out->room) return;
+  // A text that no writer made has no room of its own, and must stay as it is.
+  bool is_own = out->room > 0;
+  out->room = 2 * needed + 16;
+  uint8_t *grown = is_own ? realloc(out->text.ptr, out->room) : malloc(out->room);
+  if (!grown) abort();
+  if (!is_own && out->text.len > 0) memcpy(grown, out->text.ptr, out->text.len);
+  out->text.ptr = grown;
 }
 
 void jf_put(jf_writer_t *out, jf_string_t text) {

@@ -36,7 +36,8 @@ bool jf_starts_with(jf_string_t text, jf_string_t prefix);
 // Whether there is nothing but white space in it, by Unicode's rule.
 bool jf_is_blank(jf_string_t text);
 
-// A text in the making: `jf_writer_t out = {0}`, some `jf_put…`, then `out.text`.
+// A text in the making: `jf_writer_t out = {0}`, some `jf_put…`, then `out.text`. `{text}` begins with a text, which stays as
+// it is.
 typedef struct {
   jf_string_t text;
   size_t room;

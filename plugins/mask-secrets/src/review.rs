@@ -32,19 +32,26 @@ impl MaskSecrets {
         }
         // Found here and not taken from the hits, so that a number which the host cut, and whose end was held, is seen whole.
         let runs = runs(text);
-        covers.extend(runs.iter().flat_map(|run| secrets(run, self.wanted)).map(|found| {
+        let mut hold_from = if window.final_ { None } else { self.open_end(window, &runs) };
+        for found in runs.iter().flat_map(|run| secrets(run, self.wanted)) {
+            // What the held end would tear is held from its beginning, and found again with it.
+            if let Some(from) = hold_from.filter(|from| tears(&found.at, *from)) {
+                hold_from = Some(from.min(found.at.start));
+            }
             let mask = match found.secret {
                 Secret::Card => &self.card,
                 Secret::Phone => &self.phone,
                 Secret::ResidentId => &self.resident_id,
             };
-            Cover { at: found.at, text: mask.apply(&found.counting) }
-        }));
+            covers.push(Cover { at: found.at, text: mask.apply(&found.counting) });
+        }
         let covers = merge(covers);
-        let hold_from = if window.final_ { None } else { self.open_end(window, &runs) };
+        // A pattern's match is as long as it will ever be: one that would be torn goes now.
+        if let Some(torn) = covers.iter().find(|cover| hold_from.is_some_and(|from| tears(&cover.at, from))) {
+            hold_from = Some(torn.at.end);
+        }
         let replace: Vec<Replacement> = covers
             .into_iter()
-            // What reaches into the held end is found again with it.
             .filter(|cover| hold_from.is_none_or(|from| cover.at.end <= from))
             .map(|cover| Replacement { at: Span::new(cover.at), text: cover.text })
             .collect();
@@ -71,6 +78,11 @@ impl MaskSecrets {
         });
         groups.by_ref().last().map(|group| group.at.start)
     }
+}
+
+/// Whether a place is inside, not at an end.
+fn tears(at: &Range<usize>, place: usize) -> bool {
+    at.start < place && place < at.end
 }
 
 /// In order of their start, with those that overlap made one: the text of the longer stands for both.

@@ -69,10 +69,13 @@ impl Compiler for C {
         let mut objects = vec![bindings::generate(&build.sdk.join("wit/policy.wit"), kind, &build.target)?];
         bindings::config_schema(folder, &build.target)?;
         for source in build.carried() {
-            objects.push(self.object(&build, &source, &NO_WARNINGS, say)?);
+            objects.push(self.object(&build, &source, &build.target, &NO_WARNINGS, say)?);
         }
+        // Apart, so that a file of the folder may have the name of one that is linked with it.
+        let own = build.target.join("own");
+        std::fs::create_dir_all(&own).map_err(|source| BuildError::io(&own, source))?;
         for source in build.own()? {
-            objects.push(self.object(&build, &source, &WARNINGS, say)?);
+            objects.push(self.object(&build, &source, &own, &WARNINGS, say)?);
         }
         let component = folder.join(TARGET).join("policy.wasm");
         run(&mut self.link(&objects, &component), None, say)?.compiled()?;
@@ -85,11 +88,12 @@ impl C {
         &self,
         build: &Build<'_>,
         source: &Path,
+        into: &Path,
         flags: &[&str],
         say: Say<'_>,
     ) -> Result<PathBuf, BuildError> {
         let name = source.file_stem().unwrap_or_default();
-        let object = build.target.join(name).with_extension("o");
+        let object = into.join(name).with_extension("o");
         let mut command = Command::new(&self.clang);
         command
             .args(FLAGS)

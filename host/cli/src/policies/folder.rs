@@ -65,11 +65,18 @@ impl PolicyFolder {
         self.with_component(self.compile(builder)?)
     }
 
-    /// Compiles the folder. Says on standard error what is looked for or installed to compile it.
+    /// Compiles the folder. Says on standard error what is looked for or installed to compile it, and what a compiler warns of.
     pub(crate) fn compile(&self, builder: &Builder) -> Result<Arc<[u8]>, SourceError> {
+        let language = Language::of(&self.path)?;
         let mut say = |line: &str| eprintln!("toolchain: {line}");
-        builder.prepare(Language::of(&self.path)?, &mut say).map_err(BuildError::from)?;
-        Ok(builder.build(&self.path)?.component.into())
+        builder.prepare(language, &mut say).map_err(BuildError::from)?;
+        let mut said = Vec::new();
+        let built = builder.build_saying(&self.path, &mut |line| said.push(line.to_owned()))?;
+        // Cargo tells of its progress as well; the others speak only when something is amiss.
+        if language != Language::Rust {
+            said.iter().for_each(|line| eprintln!("{line}"));
+        }
+        Ok(built.component.into())
     }
 
     /// Its data files, of which only the syntax was checked.
