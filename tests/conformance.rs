@@ -136,8 +136,8 @@ fn holds(language: Language) {
     assert!(wrong.is_empty(), "in {language}:\n{}", wrong.join("\n"));
 }
 
-/// Builds the shipped policies that there are in this language too, and holds them to what the shipped ones have: their
-/// rules, their schema, their cases.
+/// Builds the shipped policies that there are in this language too. What they are held to, rules, schema and cases, are links
+/// to what the shipped ones have.
 fn second_implementations(language: Language) {
     let Some(builder) = builder(language) else { return };
     let examples = checkout().join("sdk").join(language.name()).join("examples");
@@ -148,30 +148,23 @@ fn second_implementations(language: Language) {
 }
 
 fn second_implementation(builder: &Builder, source: &Path) {
-    let name = source.file_name().expect("a name");
-    let shipped = checkout().join("plugins").join(name);
     let place = kept().join("second").join(source.strip_prefix(checkout()).expect("in the checkout"));
-    let folder = anew(place, |folder| {
-        copy(source, folder);
-        for data in ["rules.toml", "config.schema.json", "cases"] {
-            copy(&shipped.join(data), &folder.join(data));
-        }
-    });
+    let folder = anew(place, |folder| copy(source, folder));
     let built = builder.build(&folder).unwrap_or_else(|error| panic!("{}: {error}", source.display()));
     let upload = upload(&folder, built.component);
-    assert!(!upload.cases.is_empty(), "{}", shipped.display());
+    assert!(!upload.cases.is_empty(), "{}: no cases", source.display());
     Policy::prepare(&RUNTIME, upload).unwrap_or_else(|refusal| panic!("{}: {refusal}", source.display()));
 }
 
-/// A file or a folder with all that is in it.
+/// A file or a folder with all that is in it, but for what was built there.
 fn copy(from: &Path, to: &Path) {
     if !from.is_dir() {
         fs::copy(from, to).unwrap_or_else(|error| panic!("{}: {error}", from.display()));
         return;
     }
     fs::create_dir_all(to).expect("a folder");
-    for entry in fs::read_dir(from).expect("a folder") {
-        let entry = entry.expect("an entry");
+    let entries = fs::read_dir(from).expect("a folder").map(|entry| entry.expect("an entry"));
+    for entry in entries.filter(|entry| entry.file_name() != "target") {
         copy(&entry.path(), &to.join(entry.file_name()));
     }
 }
