@@ -12,6 +12,7 @@ mod link;
 mod log_budget;
 mod look;
 mod setup;
+mod spare;
 mod state;
 mod ticker;
 
@@ -27,11 +28,11 @@ use std::{
 use cache::CodeCache;
 pub use engine::Allocation;
 pub(crate) use export::Export;
-use export::Lifecycle;
 pub(crate) use gate::Gate;
 use log_budget::LogBudget;
 pub(crate) use look::Seen;
 pub(crate) use setup::Upload as UploadParts;
+use spare::{Shelf, Spares};
 pub(crate) use state::{CallState, Imports, Phase};
 use ticker::Ticker;
 use wasmtime::{
@@ -91,6 +92,7 @@ pub struct Runtime {
     code: Option<CodeCache>,
     /// Threads that compile, behind those that serve.
     compilers: rayon::ThreadPool,
+    spares: Spares,
 }
 
 /// How a fresh instance comes to its configuration.
@@ -110,10 +112,9 @@ pub enum Strategy {
 pub(crate) struct Ready {
     pub(crate) pre: InstancePre<CallState>,
     pub(crate) strategy: Strategy,
-    /// The configuration, as JSON, for instances that have to be configured.
-    pub(crate) config: Arc<str>,
     pub(crate) name: Arc<str>,
-    pub(crate) life: Lifecycle,
+    /// How instances are configured, where they have to be.
+    shelf: Option<Arc<Shelf>>,
     log_budget: Arc<LogBudget>,
     /// Places for calls of this policy.
     gate: Gate,
@@ -140,7 +141,8 @@ impl Runtime {
             .start_handler(|_| background::step_aside())
             .build()
             .map_err(|error| RuntimeError::Compilers(error.to_string()))?;
-        Ok(Arc::new(Runtime {
+        let (spares, orders) = Spares::new();
+        let runtime = Arc::new(Runtime {
             ticker: Ticker::start(&engine).map_err(RuntimeError::Ticker)?,
             gate: Gate::new(places),
             places,
@@ -150,7 +152,10 @@ impl Runtime {
             allocation,
             services,
             config,
-        }))
+            spares,
+        });
+        spare::start(Arc::downgrade(&runtime), orders);
+        Ok(runtime)
     }
 
     /// How instances get their memory here.
@@ -220,14 +225,20 @@ impl Runtime {
         let limit_ms = deadline_ms;
         let _own_place = ready.gate.enter(patience).ok_or(Fault::Busy { limit_ms })?;
         let _place = self.gate.enter(patience).ok_or(Fault::Busy { limit_ms })?;
-        let mut store = self.store(manifest, &ready.name, Phase::Work, deadline_ms, imports);
-        store.data_mut().log_within(&ready.log_budget);
-        let instance = make(&mut store, &ready.pre)?;
-        if let Strategy::PerCall { .. } = ready.strategy {
-            self.configure(ready, &mut store, &instance)?;
-        }
+        let (mut store, instance) = match &ready.shelf {
+            Some(shelf) => self.ahead(shelf, deadline_ms, imports)?,
+            None => {
+                let mut store = self.store(manifest, &ready.name, Phase::Work, deadline_ms, imports);
+                store.data_mut().log_within(&ready.log_budget);
+                let instance = make(&mut store, &ready.pre)?;
+                (store, instance)
+            }
+        };
         let answer = call(&mut store, &instance);
         ready.peak_memory.fetch_max(store.data().memory_bytes(), Ordering::Relaxed);
+        if let Some(shelf) = &ready.shelf {
+            self.spares.order(shelf);
+        }
         match answer {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(message)) => Err(Fault::Refused { message }),
@@ -235,17 +246,32 @@ impl Runtime {
         }
     }
 
-    fn configure(
+    /// A configured instance for a call whose deadline begins now: the spare one, or one that is made here.
+    fn ahead(
         &self,
-        ready: &Ready,
-        store: &mut Store<CallState>,
-        instance: &Instance,
-    ) -> Result<(), Fault> {
-        store.data_mut().set_phase(Phase::Setup);
-        let configured = ready.life.configure(store, instance, &ready.config);
-        store.data_mut().set_phase(Phase::Work);
-        match configured {
-            Ok(Ok(())) => Ok(()),
+        shelf: &Shelf,
+        deadline_ms: u32,
+        imports: Imports,
+    ) -> Result<(Store<CallState>, Instance), Fault> {
+        let spare = shelf.take();
+        let started = Instant::now();
+        let (mut store, instance) = match spare {
+            Some(spare) => (spare.store, spare.instance),
+            None => self.configured(shelf, deadline_ms)?,
+        };
+        store.data_mut().begin(imports, deadline_ms, started);
+        store.set_epoch_deadline(deadline::FIRST_LOOK);
+        store.set_hostcall_fuel(shelf.manifest.limits.output_bytes);
+        Ok((store, instance))
+    }
+
+    /// A configured instance.
+    fn configured(&self, shelf: &Shelf, deadline_ms: u32) -> Result<(Store<CallState>, Instance), Fault> {
+        let mut store = self.store(&shelf.manifest, &shelf.name, Phase::Setup, deadline_ms, self.imports());
+        store.data_mut().log_within(&shelf.log_budget);
+        let instance = make(&mut store, &shelf.pre)?;
+        match shelf.life.configure(&mut store, &instance, &shelf.config) {
+            Ok(Ok(())) => Ok((store, instance)),
             Ok(Err(message)) => Err(Fault::Refused { message }),
             Err(error) => Err(store.data().fault(&error, false)),
         }

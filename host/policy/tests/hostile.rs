@@ -4,13 +4,13 @@ mod kit;
 
 use std::{
     sync::{Arc, Mutex},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use jackfield_guests::{Guest, LOOP, World};
 use jackfield_policy::{
     Budget, Decision, Dialog, Fault, Grant, HostServices, Kind, LogLevel, Message, Part, Policy, Refusal,
-    Registry, Role, RouteRequest, Runtime, Strategy, Turn, Verdict, Window,
+    Registry, Role, RouteRequest, Runtime, RuntimeConfig, Strategy, Turn, Verdict, Window,
 };
 use kit::{DEADLINE_MS, SETUP_DEADLINE_MS, fleet, prepare, route, runtime, turn, upload};
 
@@ -498,6 +498,41 @@ fn a_guest_that_cannot_be_frozen_is_configured_in_each_instance() {
     assert!(matches!(policy.strategy(), Strategy::PerCall { .. }), "{policy:?}");
     assert_eq!(route(&policy, 1), Ok(Decision::Answer("{}".into())));
     assert_eq!(route(&policy, 1), Ok(Decision::Answer("{}".into())));
+}
+
+#[test]
+fn an_instance_is_configured_ahead_of_the_call_that_uses_it_up() {
+    let lines = Arc::new(Lines::default());
+    let runtime = Runtime::new(RuntimeConfig::default(), lines.clone()).expect("an engine");
+    let mut guest = remembering();
+    guest.module = "(global (mut v128) (v128.const i64x2 0 0))".into();
+    guest.imports = LOG_IMPORT.into();
+    guest.configure = format!("(call $log (i32.const 1) (i32.const 1024) (i32.const 5)) {}", guest.configure);
+    // What a call leaves behind is gone with its instance.
+    let (mark, _) = guest.text("....");
+    let work = format!("(if (i32.eq (i32.load (i32.const {mark})) (i32.const 7)) (then (unreachable)))");
+    guest.work = format!("{work} (i32.store (i32.const {mark}) (i32.const 7)) {}", guest.work);
+    let mut upload = upload(&guest);
+    upload.manifest.grants = vec![Grant::Log];
+    let policy = Policy::prepare(&runtime, upload).expect("accepted");
+    assert!(matches!(policy.strategy(), Strategy::PerCall { .. }), "{policy:?}");
+    let configured = || lines.0.lock().expect("not poisoned").len();
+    let settled = || {
+        let mut before = configured();
+        loop {
+            std::thread::sleep(Duration::from_millis(100));
+            match configured() {
+                now if now == before => return now,
+                now => before = now,
+            }
+        }
+    };
+    // Preparing it left one for the first call. From then on there is one more with each call, and none for nobody.
+    let before = settled();
+    for _ in 0..4 {
+        assert_eq!(route(&policy, 1), Ok(Decision::Answer("{}".into())));
+    }
+    assert_eq!(settled(), before + 4);
 }
 
 #[test]

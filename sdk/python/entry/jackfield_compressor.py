@@ -12,10 +12,10 @@ from wit_world.exports import compression
 from jackfield.component import Component
 from jackfield.types import Edit
 
-_component = Component(app.Policy, compression)
+_component = Component(app.Policy, compression, "compress", list[Edit])
 Lifecycle = _component.Lifecycle
 
 
 class Compression(exports.Compression):
     def compress(self, turn, parts, budget):
-        return _component.call("compress", list[Edit], turn, parts, budget)
+        return _component.call(turn, parts, budget)

@@ -12,7 +12,7 @@ from wit_world.exports import output_filtering
 from jackfield.component import Component
 from jackfield.types import Verdict
 
-_component = Component(app.Policy, output_filtering)
+_component = Component(app.Policy, output_filtering, "review", list[Verdict])
 Lifecycle = _component.Lifecycle
 
 
@@ -21,4 +21,4 @@ class OutputFiltering(exports.OutputFiltering):
         return _component.interests()
 
     def review(self, windows):
-        return _component.call("review", list[Verdict], windows)
+        return _component.call(windows)

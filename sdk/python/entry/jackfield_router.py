@@ -12,10 +12,10 @@ from wit_world.exports import routing
 from jackfield.component import Component
 from jackfield.types import Decision
 
-_component = Component(app.Policy, routing)
+_component = Component(app.Policy, routing, "route", Decision)
 Lifecycle = _component.Lifecycle
 
 
 class Routing(exports.Routing):
     def route(self, turn, request, fleet):
-        return _component.call("route", Decision, turn, request, fleet)
+        return _component.call(turn, request, fleet)

@@ -12,10 +12,10 @@ from wit_world.exports import slot_extraction
 from jackfield.component import Component
 from jackfield.types import Transition
 
-_component = Component(app.Policy, slot_extraction)
+_component = Component(app.Policy, slot_extraction, "extract", Transition)
 Lifecycle = _component.Lifecycle
 
 
 class SlotExtraction(exports.SlotExtraction):
     def extract(self, turn, recent, dialog):
-        return _component.call("extract", Transition, turn, recent, dialog)
+        return _component.call(turn, recent, dialog)

@@ -13,10 +13,12 @@ from .types import Interest
 class Component:
     """Made when the component is built: what is wrong here is said to the author then."""
 
-    def __init__(self, policy_class, kind):
-        """`kind`: the generated module of what this kind of policy exports."""
+    def __init__(self, policy_class, kind, name, answer):
+        """`kind`: the generated module of what this kind of policy exports; `name`: its function, and the type that answers."""
         self._caller = Caller(policy_class)
         self._lower = Lower(generated, kind)
+        # Made now, since what is made in a call is lost after it.
+        self._name, self._lower_answer = name, self._lower.of(answer)
         self._asks_interests = hasattr(kind, "Interest")
         self._interest = None
         description = self._lower(self._caller.describe(), Description, "description")
@@ -39,12 +41,12 @@ class Component:
     def interests(self):
         return self._interest
 
-    def call(self, name, hint, *arguments):
-        """The answer of a function of the policy; `hint` is its type."""
+    def call(self, *arguments):
+        """The answer of the policy's function."""
 
         def call():
-            answer = getattr(self._caller, name)(*map(lift, arguments))
-            return self._lower(answer, hint, "the answer")
+            answer = getattr(self._caller, self._name)(*map(lift, arguments))
+            return self._lower_answer(answer, lambda: "the answer")
 
         return _or_error(call)
 

@@ -54,62 +54,96 @@ class Lower:
     def __init__(self, *generated):
         """`generated`: modules in which a record's or a case's class is found by its name."""
         self._generated = generated
-        self._hints = {}
+        self._made = {}
 
     def __call__(self, value, hint, path):
-        """`path` names the value in errors."""
+        """`path` names the value in errors; the functions take one that gives it, which costs nothing where nothing is wrong."""
+        return self.of(hint)(value, lambda: path)
+
+    def of(self, hint):
+        """The function for values of this type: made once, since it takes long to find out what a type says."""
+        # Types of `typing` take longer to compare than to write.
+        key = repr(hint)
+        if key not in self._made:
+            self._made[key] = self._make(hint)
+        return self._made[key]
+
+    def _make(self, hint):
         origin = get_origin(hint)
         if hint in _CASES:
-            return self._case(value, hint, path)
+            return self._case(hint)
         if origin is Union:
-            inner = tuple(one for one in get_args(hint) if one is not type(None))
-            return None if value is None else self(value, Union[inner], path)
+            inner = self.of(Union[tuple(one for one in get_args(hint) if one is not type(None))])
+            return lambda value, path: None if value is None else inner(value, path)
         if origin is list:
-            return self._list(value, get_args(hint)[0], path)
+            return self._list(self.of(get_args(hint)[0]))
         if origin is Literal:
-            return self._enum(value, hint, path)
+            return self._enum(hint)
         if is_dataclass(hint):
-            return self._record(value, hint, path)
-        return _plain(value, hint, path)
+            return self._record(hint)
+        return lambda value, path: _plain(value, hint, path)
 
     def _class(self, name):
         return next(getattr(module, name) for module in self._generated if hasattr(module, name))
 
-    def _case(self, value, hint, path):
-        cases = _CASES[hint]
-        own = next((own for own in cases if isinstance(value, own)), None)
-        if own is None:
-            raise _wrong(value, "one of " + ", ".join(case.__name__ for case in cases), path)
-        made = self._class(cases[own])
-        if value is None:
-            return made()
-        if cases[own] in _WRAPPERS:
-            return made(_plain(value.value, get_type_hints(own)["value"], path))
-        inner = next(one for one in get_args(hint) if (get_origin(one) or one) is own)
-        return made(self(value, inner, path))
+    def _case(self, hint):
+        cases = []
+        for own, name in _CASES[hint].items():
+            made = self._class(name)
+            if own is type(None):
+                cases.append((own, lambda value, path, made=made: made()))
+            elif name in _WRAPPERS:
+                inner = self.of(get_type_hints(own)["value"])
+                cases.append((own, lambda value, path, made=made, inner=inner: made(inner(value.value, path))))
+            else:
+                inner = self.of(next(one for one in get_args(hint) if (get_origin(one) or one) is own))
+                cases.append((own, lambda value, path, made=made, inner=inner: made(inner(value, path))))
+        called = ", ".join(own.__name__ for own in _CASES[hint])
 
-    def _list(self, value, hint, path):
-        if value is None:
-            return []
-        if not isinstance(value, (list, tuple)):
-            raise _wrong(value, "a list", path)
-        return [self(one, hint, f"{path}[{at}]") for at, one in enumerate(value)]
+        def case(value, path):
+            for own, make in cases:
+                if isinstance(value, own):
+                    return make(value, path)
+            raise _wrong(value, "one of " + called, path)
 
-    def _enum(self, value, hint, path):
-        if value not in get_args(hint):
-            raise _wrong(value, "one of " + ", ".join(get_args(hint)), path)
-        return self._class(_ENUMS[hint])[value.upper()]
+        return case
 
-    def _record(self, value, hint, path):
-        if not isinstance(value, hint):
-            raise _wrong(value, f"a {hint.__name__}", path)
-        if hint not in self._hints:
-            self._hints[hint] = get_type_hints(hint, include_extras=True)
-        given = {
-            _THERE.get(field, field): self(getattr(value, field), inner, f"{path}.{field}")
-            for field, inner in self._hints[hint].items()
-        }
-        return self._class(hint.__name__)(**given)
+    def _list(self, inner):
+        def each(value, path):
+            if value is None:
+                return []
+            if not isinstance(value, (list, tuple)):
+                raise _wrong(value, "a list", path)
+            return [inner(one, lambda: f"{path()}[{at}]") for at, one in enumerate(value)]
+
+        return each
+
+    def _enum(self, hint):
+        names, members = get_args(hint), self._class(_ENUMS[hint])
+
+        def enum(value, path):
+            if value not in names:
+                raise _wrong(value, "one of " + ", ".join(names), path)
+            return members[value.upper()]
+
+        return enum
+
+    def _record(self, hint):
+        made = self._class(hint.__name__)
+        fields = [
+            (field, _THERE.get(field, field), self.of(inner))
+            for field, inner in get_type_hints(hint, include_extras=True).items()
+        ]
+
+        def record(value, path):
+            if not isinstance(value, hint):
+                raise _wrong(value, f"a {hint.__name__}", path)
+            given = {
+                there: inner(getattr(value, field), lambda: f"{path()}.{field}") for field, there, inner in fields
+            }
+            return made(**given)
+
+        return record
 
 
 def _plain(value, hint, path):
@@ -130,4 +164,4 @@ def _plain(value, hint, path):
 
 
 def _wrong(value, wanted, path):
-    return TypeError(f"{path} is {value!r}, which is not {wanted}")
+    return TypeError(f"{path()} is {value!r}, which is not {wanted}")

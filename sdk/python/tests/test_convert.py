@@ -3,7 +3,7 @@ from dataclasses import make_dataclass
 from enum import Enum
 from types import SimpleNamespace
 
-from jackfield import Choice, Decision, Edit, Guidance, JsonSchema, Plan, Refusal, Slot, Span, Transition
+from jackfield import Choice, Decision, Edit, Guidance, JsonSchema, Message, Plan, Refusal, Slot, Span, Transition
 from jackfield.convert import Lower, lift
 
 
@@ -11,6 +11,12 @@ def record(name, fields=("value",)):
     return make_dataclass(name, fields)
 
 
+CASES = (
+    *(f"Value_{case}" for case in ("Text", "Number", "Boolean", "Date", "Choice")),
+    *(f"Grammar_{case}" for case in ("JsonSchema", "Regex", "Lark")),
+    *(f"Decision_{case}" for case in ("Run", "Answer", "Refuse")),
+    *(f"Next_{case}" for case in ("Prompt", "Answer")),
+)
 GENERATED = SimpleNamespace(
     Span=record("Span", ["start", "end"]),
     Edit=record("Edit", ["message", "at", "replacement"]),
@@ -21,12 +27,11 @@ GENERATED = SimpleNamespace(
     Refusal=record("Refusal", ["status", "reason"]),
     Mode=Enum("Mode", ["GENERATE", "CLASSIFY", "EMBED"]),
     Next_Model=record("Next_Model", []),
-    Next_Answer=record("Next_Answer"),
-    Value_Choice=record("Value_Choice"),
-    Grammar_JsonSchema=record("Grammar_JsonSchema"),
-    Decision_Run=record("Decision_Run"),
-    Decision_Answer=record("Decision_Answer"),
-    Decision_Refuse=record("Decision_Refuse"),
+    Bias=record("Bias", ["text", "logit"]),
+    Field=record("Field", ["name", "value"]),
+    Message=record("Message", list(Message.__dataclass_fields__)),
+    Role=Enum("Role", ["SYSTEM", "USER", "ASSISTANT", "TOOL"]),
+    **{name: record(name) for name in CASES},
 )
 
 

@@ -10,6 +10,7 @@ use wasmtime::{
     CacheStore, Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Result,
 };
 
+use super::spare;
 use crate::MAX_MEMORY_BYTES;
 
 /// How instances get their memory.
@@ -77,16 +78,17 @@ fn config(allocation: Allocation, max_calls: u32, cache: Arc<Functions>) -> Resu
 }
 
 fn pool(max_calls: u32) -> PoolingAllocationConfig {
-    // Beside the calls, a few instances for setting policies up.
-    let components = max_calls + 8;
+    // Beside the calls, those made ahead, and a few for setting policies up.
+    let components = max_calls + spare::MOST + 8;
+    let of_large_ones = CORE_INSTANCES_PER_COMPONENT * (spare::MOST + 8);
     let mut pool = PoolingAllocationConfig::default();
     pool.total_component_instances(components)
         .max_core_instances_per_component(CORE_INSTANCES_PER_COMPONENT)
         .max_memories_per_component(4)
         .max_tables_per_component(CORE_INSTANCES_PER_COMPONENT)
-        .total_core_instances(components * 4 + CORE_INSTANCES_PER_COMPONENT * 8)
+        .total_core_instances(components * 4 + of_large_ones)
         .total_memories(components * 2)
-        .total_tables(components * 4 + CORE_INSTANCES_PER_COMPONENT * 8)
+        .total_tables(components * 4 + of_large_ones)
         .max_memory_size(MAX_MEMORY_BYTES)
         .max_unused_warm_slots(max_calls.min(32))
         .linear_memory_keep_resident(KEEP_RESIDENT_BYTES)

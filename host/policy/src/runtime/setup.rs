@@ -1,7 +1,8 @@
 //! From bytes to a component that is ready to be called: compile, check, describe, configure, freeze.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
+use cpu_time::ThreadTime;
 use serde_json::Value;
 use wasmtime::{
     Store,
@@ -9,7 +10,7 @@ use wasmtime::{
 };
 
 use super::{
-    Gate, LogBudget, Phase, Ready, Runtime, Strategy,
+    Gate, LogBudget, Phase, Ready, Runtime, Shelf, Strategy,
     cache::{Head, Sources},
     contract,
     deadline::FIRST_LOOK,
@@ -19,6 +20,11 @@ use super::{
     state::CallState,
 };
 use crate::{Description, Fault, Manifest, Refusal, convert, schema};
+
+/// Freezing compiles a component twice: of a larger one, that takes seconds. It is frozen only when configuring it takes long.
+const QUICKLY_FROZEN_BYTES: usize = 8 << 20;
+/// Long enough to be worth those seconds, since it would be spent in each call.
+const SLOW_CONFIGURE: Duration = Duration::from_millis(5);
 
 /// What is set up.
 #[derive(Clone, Copy)]
@@ -40,15 +46,20 @@ impl Runtime {
             Some(kept) => kept,
             None => setup.anew()?,
         };
-        let life = Lifecycle::find(pre.component())?;
         let limits = upload.manifest.limits;
+        let log_budget = Arc::new(LogBudget::new(limits.log_lines_per_s));
+        let shelf = match strategy {
+            Strategy::Frozen => None,
+            Strategy::PerCall { .. } => {
+                Some(Shelf::new(&pre, upload.manifest, &name, &setup.config, &log_budget)?)
+            }
+        };
         let ready = Ready {
             pre,
             strategy,
-            config: setup.config,
             name,
-            life,
-            log_budget: Arc::new(LogBudget::new(limits.log_lines_per_s)),
+            shelf,
+            log_budget,
             gate: Gate::new(limits.instances as usize),
             peak_memory: Default::default(),
         };
@@ -90,11 +101,32 @@ struct Setup<'a> {
     config: Arc<str>,
 }
 
+/// An instance with its configuration, and the processor's time for that.
+struct Configured {
+    store: Store<CallState>,
+    instance: Instance,
+    took: Duration,
+}
+
 type Outcome = (InstancePre<CallState>, Strategy, Description);
 
 impl Setup<'_> {
-    /// The frozen way; the other where that fails for reasons of the component's build, not of its behaviour.
+    /// The frozen way; the other where that is not worth it, or fails for reasons of the component's build, not of its behaviour.
     fn run(&self) -> Result<Outcome, Refusal> {
+        if self.upload.component.len() <= QUICKLY_FROZEN_BYTES {
+            return self.run_worth_freezing();
+        }
+        let (pre, description, took) = self.set_up_bare(None)?;
+        if took > SLOW_CONFIGURE {
+            return self.run_worth_freezing();
+        }
+        let mib = self.upload.component.len() >> 20;
+        let why =
+            format!("it is configured in {} µs, and has {mib} MiB to be compiled again", took.as_micros());
+        Ok((pre, Strategy::PerCall { why }, description))
+    }
+
+    fn run_worth_freezing(&self) -> Result<Outcome, Refusal> {
         let readable = match freeze::readable(self.upload.component) {
             Ok(readable) => readable,
             Err(why) => return self.run_unfrozen(why, None),
@@ -132,7 +164,7 @@ impl Setup<'_> {
     fn run_frozen(&self, readable: &Readable<'_>, component: &Component) -> Result<Outcome, Refusal> {
         let pre = self.link(component)?;
         let description = self.describe(&pre)?;
-        let (mut store, instance) = self.configured(&pre)?;
+        let Configured { mut store, instance, .. } = self.configured(&pre)?;
         store.data_mut().restart(self.runtime.config.setup_deadline_ms);
         store.set_epoch_deadline(FIRST_LOOK);
         let frozen = readable.freeze(&mut store, instance);
@@ -144,17 +176,23 @@ impl Setup<'_> {
     }
 
     fn run_unfrozen(&self, why: Why, known: Option<Description>) -> Result<Outcome, Refusal> {
+        let (pre, description, _) = self.set_up_bare(known)?;
+        Ok((pre, Strategy::PerCall { why }, description))
+    }
+
+    /// The component as it is, and what it took to configure it, if that was not tried before.
+    fn set_up_bare(
+        &self,
+        known: Option<Description>,
+    ) -> Result<(InstancePre<CallState>, Description, Duration), Refusal> {
         let component = self.runtime.compile(self.upload.component)?;
         let pre = self.link(&component)?;
-        let description = match known {
-            Some(description) => description,
-            None => {
-                let description = self.describe(&pre)?;
-                self.configured(&pre)?;
-                description
-            }
-        };
-        Ok((pre, Strategy::PerCall { why }, description))
+        if let Some(description) = known {
+            return Ok((pre, description, Duration::ZERO));
+        }
+        let description = self.describe(&pre)?;
+        let took = self.configured(&pre)?.took;
+        Ok((pre, description, took))
     }
 
     fn link(&self, component: &Component) -> Result<InstancePre<CallState>, Refusal> {
@@ -192,12 +230,14 @@ impl Setup<'_> {
     }
 
     /// A configured instance.
-    fn configured(&self, pre: &InstancePre<CallState>) -> Result<(Store<CallState>, Instance), Refusal> {
+    fn configured(&self, pre: &InstancePre<CallState>) -> Result<Configured, Refusal> {
         let mut store = self.store();
         let instance = make(&mut store, pre).map_err(refuse("instantiate"))?;
+        let processor = ThreadTime::now();
         let configured = Lifecycle::find(pre.component())?.configure(&mut store, &instance, &self.config);
+        let took = processor.elapsed();
         match configured {
-            Ok(Ok(())) => Ok((store, instance)),
+            Ok(Ok(())) => Ok(Configured { store, instance, took }),
             Ok(Err(message)) => Err(Refusal::Configure { message }),
             Err(error) => Err(refuse("configure")(store.data().fault(&error, false))),
         }

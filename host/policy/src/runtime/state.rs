@@ -80,8 +80,13 @@ impl CallState {
         self.log_budget = Some(budget.clone());
     }
 
-    pub(crate) fn set_phase(&mut self, phase: Phase) {
-        self.phase = phase;
+    /// The work begins in an instance that was set up, with the time since `started` counted.
+    pub(super) fn begin(&mut self, imports: Imports, deadline_ms: u32, started: Instant) {
+        self.imports = imports;
+        self.phase = Phase::Work;
+        self.limits.deadline_ms = deadline_ms;
+        self.deadline = Deadline::new(deadline_ms, started);
+        self.host_calls = 0;
     }
 
     /// What its instance has taken of linear memory.
