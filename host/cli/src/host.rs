@@ -28,8 +28,9 @@ pub(crate) fn assemble(settings: &Settings, dirs: &Dirs, keep_state: bool) -> Re
     let services = Arc::new(ModelServices::new(engine.clone(), embeddings));
     let state = keep_state.then_some(settings.state.as_path());
     let code_dir = state.map(|dir| dir.join("compiled"));
-    let runtime = Runtime::new(RuntimeConfig { code_dir, ..RuntimeConfig::default() }, services)
-        .map_err(Failure::failed)?;
+    let runtime =
+        Runtime::new(RuntimeConfig { code_dir, compiles_behind: true, ..RuntimeConfig::default() }, services)
+            .map_err(Failure::failed)?;
     let options = RegistryOptions {
         state_dir: state.map(Path::to_owned),
         record: settings.record.clone().filter(|_| keep_state),

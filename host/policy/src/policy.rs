@@ -73,6 +73,8 @@ pub struct Policy {
     /// The manifest's; a longer one for recorded cases, which run on machines of any speed.
     deadline_ms: u32,
     counters: Arc<Counters>,
+    /// Digest of the cases that it was prepared with, all of which passed.
+    passed: Option<[u8; 32]>,
 }
 
 struct Core {
@@ -122,10 +124,16 @@ impl Policy {
             deadline_ms: core.manifest.limits.deadline_ms.saturating_mul(CASE_PATIENCE),
             core: Arc::new(core),
             counters: Arc::default(),
+            passed: None,
         };
         policy.run_cases(&cases)?;
         let deadline_ms = policy.manifest().limits.deadline_ms;
-        Ok(Policy { deadline_ms, counters: Arc::default(), ..policy })
+        Ok(Policy { deadline_ms, counters: Arc::default(), passed: digest_of(&cases), ..policy })
+    }
+
+    /// Whether these cases are those that it was prepared with: a policy is a function, they would pass again.
+    pub(crate) fn has_passed(&self, cases: &[Case]) -> bool {
+        self.passed.is_some() && self.passed == digest_of(cases)
     }
 
     /// The same policy, its imports served by something else.
@@ -429,6 +437,11 @@ fn version(
         digest: digest(component),
         config_digest: digest(config.to_string().as_bytes()),
     }
+}
+
+/// None for cases that cannot be written, which are not the same as any others.
+fn digest_of(cases: &[Case]) -> Option<[u8; 32]> {
+    serde_json::to_vec(cases).ok().map(|cases| blake3::hash(&cases).into())
 }
 
 /// BLAKE3 in hex.

@@ -48,7 +48,7 @@ use serde_json::Value;
 pub use store::StateError;
 use store::{StateFolder, Stored};
 
-use crate::{Policy, RecordSettings, Refusal, Runtime, Upload, record::Recorder};
+use crate::{Case, Policy, RecordSettings, Refusal, Runtime, Upload, record::Recorder};
 
 /// Generations that are remembered.
 const KEPT_GENERATIONS: usize = 256;
@@ -166,7 +166,7 @@ impl Registry {
     }
 
     /// Put a policy in force at once, in the place of one of the same name. The same bytes, manifest and configuration
-    /// again change nothing (but its cases are run).
+    /// again change nothing (but cases that it has not passed before are run).
     ///
     /// # Errors
     /// Why not; nothing has changed then.
@@ -184,7 +184,7 @@ impl Registry {
         let name = upload.manifest.name.clone();
         let _turn = self.queues.enter(&name);
         if let Some(held) = self.current().get(&name).filter(|held| same(held, &upload)) {
-            held.run_cases(&upload.cases)?;
+            prove(held, &upload.cases)?;
             return Ok(self.unchanged(held, started));
         }
         self.bring(Change::Put, upload, rollout, started)
@@ -227,7 +227,7 @@ impl Registry {
             if self.current().get(&name).is_some_and(|held| same(held, &upload)) {
                 continue;
             }
-            let policy = Policy::prepare(&self.runtime, upload).map_err(|refusal| (name.clone(), refusal))?;
+            let policy = self.prepared(upload).map_err(|refusal| (name.clone(), refusal))?;
             ready.push((name, self.deploy(policy)));
         }
         let mut book = self.book();
@@ -335,7 +335,7 @@ impl Registry {
         if !at_once && active.is_none_or(|active| active.manifest().kind != upload.manifest.kind) {
             return Err(Refusal::NothingToCompareWith { name });
         }
-        let deployed = self.deploy(Policy::prepare(&self.runtime, upload)?);
+        let deployed = self.deploy(self.prepared(upload)?);
         if at_once {
             let ready = Ready { change, name: &name, started, why: None };
             return self.apply(ready, |entry, _| Ok(entry.put(deployed)));
@@ -344,6 +344,19 @@ impl Registry {
         self.apply(Ready { change, name: &name, started, why: None }, |entry, generation| {
             Ok(entry.stage(Candidate::new(deployed, rollout, generation, unix_ms())))
         })
+    }
+
+    /// The policy of an upload: one that is held, where it is the same.
+    fn prepared(&self, upload: Upload) -> Result<Policy, Refusal> {
+        let patch = self.current();
+        let mut held = patch.entry(&upload.manifest.name).into_iter().flat_map(|entry| entry.versions());
+        match held.find(|held| same(held, &upload)) {
+            Some(held) => {
+                prove(held, &upload.cases)?;
+                Ok(held.counted_apart())
+            }
+            None => Policy::prepare(&self.runtime, upload),
+        }
     }
 
     fn deploy(&self, policy: Policy) -> Arc<Deployed> {
@@ -476,6 +489,14 @@ fn note(book: &mut VecDeque<GenerationInfo>, info: GenerationInfo) {
         book.pop_front();
     }
     book.push_back(info);
+}
+
+/// Runs cases that a policy has not passed yet, counted with none of its calls.
+fn prove(held: &Policy, cases: &[Case]) -> Result<(), Refusal> {
+    if held.has_passed(cases) {
+        return Ok(());
+    }
+    held.counted_apart().patient().run_cases(cases)
 }
 
 fn same(held: &Policy, upload: &Upload) -> bool {

@@ -53,6 +53,8 @@ pub struct RuntimeConfig {
     pub max_component_bytes: usize,
     /// A folder of its own where compiled code is kept over restarts; nothing is kept without.
     pub code_dir: Option<PathBuf>,
+    /// Whether compiling gets only what everything else leaves of the processor: for a host that serves.
+    pub compiles_behind: bool,
 }
 
 impl Default for RuntimeConfig {
@@ -62,6 +64,7 @@ impl Default for RuntimeConfig {
             setup_deadline_ms: 2000,
             max_component_bytes: 64 << 20,
             code_dir: None,
+            compiles_behind: false,
         }
     }
 }
@@ -136,9 +139,14 @@ impl Runtime {
             Allocation::Pool | Allocation::OnDemand => max_calls,
         };
         let places = places as usize;
+        let compiles_behind = config.compiles_behind;
         let compilers = rayon::ThreadPoolBuilder::new()
             .thread_name(|thread| format!("policy-compiler-{thread}"))
-            .start_handler(|_| background::step_aside())
+            .start_handler(move |_| {
+                if compiles_behind {
+                    background::step_back();
+                }
+            })
             .build()
             .map_err(|error| RuntimeError::Compilers(error.to_string()))?;
         let (spares, orders) = Spares::new();

@@ -30,6 +30,26 @@ fn a_put_is_in_force_when_it_returns_and_the_same_again_changes_nothing() {
 }
 
 #[test]
+fn a_version_that_is_held_comes_back_without_being_made_again() {
+    let registry = registry();
+    let mut bad = answering("r", "one");
+    bad.cases = serde_json::from_value(json!([{"name": "two", "input": {}, "expect": {"answer": "two"}}]))
+        .expect("cases");
+    registry.put(answering("r", "one")).expect("taken");
+    registry.put(answering("r", "two")).expect("taken");
+    let refused = registry.put(bad).expect_err("its cases are run all the same");
+    assert!(matches!(refused, Refusal::Case { .. }), "{refused}");
+    assert_eq!(in_force(&registry, "r"), Some("two".into()));
+    let third = registry.put(answering("r", "one")).expect("taken");
+    assert_eq!((third.generation, third.changed), (3, true));
+    assert_eq!(in_force(&registry, "r"), Some("one".into()));
+    assert_eq!(registry.policies()[0].stats.calls, 1, "counted anew");
+    registry.delete("r").expect("taken out");
+    registry.put(answering("r", "two")).expect("taken");
+    assert_eq!(in_force(&registry, "r"), Some("two".into()));
+}
+
+#[test]
 fn a_change_of_the_manifest_alone_is_a_change() {
     let registry = registry();
     registry.put(answering("r", "one")).expect("taken");
