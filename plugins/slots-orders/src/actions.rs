@@ -54,15 +54,24 @@ impl Actions {
     pub fn find(&self, text: &Text<'_>) -> Vec<Wish> {
         let mut found: Vec<Wish> = Vec::new();
         let mut at = 0;
+        // The clause that was read last, and of each action whether it is not meant there, once that was asked.
+        let mut clause = 0..0;
+        let mut unmeant = vec![None; self.unless.len()];
         while at < text.len() {
             let Some((end, action)) = self.words.longest_at(text, at) else {
                 at += 1;
                 continue;
             };
-            let clause = text.clause_start(at)..text.clause_end(at);
-            if self.unless[action].find_in(text, clause).is_none() {
-                let floor = found.last().map_or(0, |wish| wish.at.end);
-                found.push(Wish { action, at: at..end, denied: self.negation.reaches(text, at, floor) });
+            if !clause.contains(&at) {
+                clause = text.clause_start(at)..text.clause_end(at);
+                unmeant.fill(None);
+            }
+            let ask = || self.unless[action].find_in(text, clause.clone()).is_some();
+            if !*unmeant[action].get_or_insert_with(ask) {
+                // What denied the wish before is done with.
+                let here = found.last().map_or(clause.start, |wish| wish.at.end.max(clause.start));
+                let denied = self.negation.reaches(text, at, &mut Read { here, denied_from: None });
+                found.push(Wish { action, at: at..end, denied });
             }
             at = end;
         }
@@ -72,9 +81,11 @@ impl Actions {
     /// The one wish that is meant: the highest in rank, when no other is as high. A wish that is denied later in the same
     /// breath (取消，不对，不要取消) is none.
     pub fn wanted<'w>(&self, wishes: &'w [Wish]) -> Option<&'w Wish> {
-        let taken_back = |wish: &Wish| {
-            wishes.iter().any(|w| w.denied && w.action == wish.action && w.at.start > wish.at.start)
-        };
+        let mut last_denied = vec![0; self.names.len()];
+        for wish in wishes.iter().filter(|wish| wish.denied) {
+            last_denied[wish.action] = wish.at.start;
+        }
+        let taken_back = |wish: &Wish| last_denied[wish.action] > wish.at.start;
         let live = wishes.iter().filter(|wish| !wish.denied && !taken_back(wish));
         let highest = live.clone().map(|wish| self.ranks[wish.action]).max()?;
         let mut best = live.filter(|wish| self.ranks[wish.action] == highest);
@@ -82,9 +93,17 @@ impl Actions {
         best.all(|other| other.action == first.action).then_some(first)
     }
 
-    /// Whether what stands at `at` is denied.
-    pub fn denied(&self, text: &Text<'_>, at: usize) -> bool {
-        self.negation.reaches(text, at, 0)
+    /// Tells whether what stands at a place is denied, for places in rising order.
+    pub fn denied<'t>(&'t self, text: &'t Text<'t>) -> impl FnMut(usize) -> bool + 't {
+        let mut clause = 0..0;
+        let mut read = Read::default();
+        move |at| {
+            if !clause.contains(&at) {
+                clause = text.clause_start(at)..text.clause_end(at);
+                read = Read { here: clause.start, denied_from: None };
+            }
+            self.negation.reaches(text, at, &mut read)
+        }
     }
 
     /// What a yes-or-no question about `action` got.
@@ -119,38 +138,56 @@ impl Negation {
         }
     }
 
-    /// Whether a negation of the same clause, not before `floor`, reaches what stands at `at`.
-    fn reaches(&self, text: &Text<'_>, at: usize, floor: usize) -> bool {
-        let start = text.clause_start(at).max(floor);
-        let mut denied_from = None;
-        let mut here = start;
+    /// Whether a negation that was read, or comes before `at`, reaches what stands there. Reads on up to where the next place
+    /// would be read otherwise.
+    fn reaches(&self, text: &Text<'_>, at: usize, read: &mut Read) -> bool {
+        let Read { mut here, mut denied_from } = *read;
+        let mut crossed = false;
         while here < at {
+            let mut before = |words: &Phrases| {
+                let found = words.longest_at(text, here);
+                crossed |= found.is_some_and(|(end, _)| end > at);
+                found.filter(|(end, _)| *end <= at)
+            };
             if let Some((end, _)) = self.not.longest_at(text, here) {
                 here = end;
-            } else if let Some((end, _)) = self.words.longest_at(text, here).filter(|(end, _)| *end <= at) {
+            } else if let Some((end, _)) = before(&self.words) {
                 denied_from = Some(end);
                 here = end;
-            } else if let Some((end, _)) = self.resets.longest_at(text, here).filter(|(end, _)| *end <= at) {
+            } else if let Some((end, _)) = before(&self.resets) {
                 denied_from = None;
                 here = end;
             } else {
                 here += 1;
             }
+            if !crossed {
+                *read = Read { here, denied_from };
+            }
         }
-        denied_from.is_some_and(|from| distance(text, from..at) <= self.reach)
+        denied_from.is_some_and(|from| is_within(text, from..at, self.reach))
     }
 }
 
-/// Chinese characters and other words in a range.
-fn distance(text: &Text<'_>, range: Range<usize>) -> usize {
+/// How far a clause was read for what denies, and where the last of it ended.
+#[derive(Debug, Clone, Copy, Default)]
+struct Read {
+    here: usize,
+    denied_from: Option<usize>,
+}
+
+/// Whether a range has at most so many Chinese characters and other words.
+fn is_within(text: &Text<'_>, range: Range<usize>, most: usize) -> bool {
     let mut count = 0;
     let mut in_word = false;
     for &c in text.slice(range) {
         let letter = c.is_ascii_alphanumeric() || c == '\'';
         count += usize::from(is_cjk(c)) + usize::from(letter && !in_word);
         in_word = letter;
+        if count > most {
+            return false;
+        }
     }
-    count
+    true
 }
 
 /// Reads yes and no.
@@ -234,6 +271,42 @@ impl Answers {
                     at = end;
                 }
                 None => at += 1,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clause_that_is_read_on_is_denied_as_one_that_is_read_anew() {
+        let config: NegationConfig = toml::from_str(
+            "reach = 3\nwords = ['不', '不要', 'not']\nnot = ['不如', '要不要']\nresets = ['要是', '但']",
+        )
+        .expect("a configuration");
+        let negation = Negation::new(&config);
+        let pieces = ["不", "要", "如", "是", "但", "3", "个", "，", "not ", "no", "t", " "];
+        let mut random = 1u64;
+        for _ in 0..3000 {
+            let said: String = (0..12)
+                .map(|_| {
+                    random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    pieces[(random >> 33) as usize % pieces.len()]
+                })
+                .collect();
+            let text = Text::new(&said);
+            let mut read = Read::default();
+            let mut clause = 0..0;
+            for at in 0..text.len() {
+                let start = text.clause_start(at);
+                if !clause.contains(&at) {
+                    clause = start..text.clause_end(at);
+                    read = Read { here: start, denied_from: None };
+                }
+                let anew = negation.reaches(&text, at, &mut Read { here: start, denied_from: None });
+                assert_eq!(negation.reaches(&text, at, &mut read), anew, "{at} of {said}");
             }
         }
     }

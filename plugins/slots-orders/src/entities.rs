@@ -250,12 +250,13 @@ impl Quantities {
         }
     }
 
-    /// The quantity, when there is exactly one; `denied` tells whether the word before the number is negated.
+    /// The quantity, when there is exactly one; `denied` tells whether what stands at a place is
+    /// negated, for places in rising order.
     pub fn find(
         &self,
         text: &Text<'_>,
         taken: &[Range<usize>],
-        denied: impl Fn(usize) -> bool,
+        mut denied: impl FnMut(usize) -> bool,
     ) -> Option<Found<u32>> {
         let mut all = Vec::new();
         for at in 0..text.len() {

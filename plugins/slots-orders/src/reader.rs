@@ -100,7 +100,7 @@ impl Reader {
             ))
             .time(&taken)
             .choice("city", self.cities.find(text))
-            .quantity(self.quantities.find(text, &taken, |at| self.actions.denied(text, at)))
+            .quantity(self.quantities.find(text, &taken, self.actions.denied(text)))
             .choice(
                 "action",
                 wanted

@@ -111,14 +111,14 @@ struct Configured {
 type Outcome = (InstancePre<CallState>, Strategy, Description);
 
 impl Setup<'_> {
-    /// The frozen way; the other where that is not worth it, or fails for reasons of the component's build, not of its behaviour.
+    /// The frozen way, unless it takes longer than it is worth.
     fn run(&self) -> Result<Outcome, Refusal> {
         if self.upload.component.len() <= QUICKLY_FROZEN_BYTES {
-            return self.run_worth_freezing();
+            return self.run_frozen_if_possible();
         }
         let (pre, description, took) = self.set_up_bare(None)?;
         if took > SLOW_CONFIGURE {
-            return self.run_worth_freezing();
+            return self.run_frozen_if_possible();
         }
         let mib = self.upload.component.len() >> 20;
         let why =
@@ -126,7 +126,8 @@ impl Setup<'_> {
         Ok((pre, Strategy::PerCall { why }, description))
     }
 
-    fn run_worth_freezing(&self) -> Result<Outcome, Refusal> {
+    /// The frozen way; the other where that fails for reasons of the component's build, not of its behaviour.
+    fn run_frozen_if_possible(&self) -> Result<Outcome, Refusal> {
         let readable = match freeze::readable(self.upload.component) {
             Ok(readable) => readable,
             Err(why) => return self.run_unfrozen(why, None),

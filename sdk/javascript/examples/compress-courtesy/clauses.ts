@@ -31,7 +31,7 @@ for (const c of "\n\r") strengths.set(c, Strength.Line);
 for (const c of "。！？!?；;….") strengths.set(c, Strength.Stop);
 for (const c of "，、：～—,:~") strengths.set(c, Strength.Comma);
 
-// These of ASCII separate only in some places; one look at the character tells for most that it does not.
+// Signs of ASCII separate in some places only.
 const separator = [
   String.raw`[\n\r。！？!?；;…，、：～—]`,
   String.raw`\.(?=[.${SPACE}]|$)`,
@@ -39,6 +39,7 @@ const separator = [
   String.raw`:(?=[${SPACE}]|$)`,
   String.raw`(?<=[${WIDE}])(?::|~(?!\d)| (?=[${WIDE}]))`,
 ].join("|");
+/** Separators and spaces. One look at a character tells for most that none begins there. */
 const gap = new RegExp(`(?=[${[...strengths.keys()].join("")} ])(?:${separator})(?:${separator}|[${SPACE}])*`, "gu");
 
 /** Splits a folded text. What is kept never separates. */

@@ -45,7 +45,9 @@ const upperCase = /\p{Uppercase}/u;
 
 class Finder {
   private readonly text: string;
+  /** What the rules would drop, as far as it may go. */
   private readonly claims: Range[] = [];
+  /** The space that was found last. */
   private space = -1;
 
   constructor(
