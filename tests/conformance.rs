@@ -136,8 +136,8 @@ fn holds(language: Language) {
     assert!(wrong.is_empty(), "in {language}:\n{}", wrong.join("\n"));
 }
 
-/// Builds the shipped policies that there are in this language too. What they are held to, rules, schema and cases, are links
-/// to what the shipped ones have.
+/// Builds the shipped policies that there are in this language too. What they are held to, rules, schema and cases, is what the
+/// shipped ones have: links, or a copy where a compiler follows none.
 fn second_implementations(language: Language) {
     let Some(builder) = builder(language) else { return };
     let examples = checkout().join("sdk").join(language.name()).join("examples");
@@ -148,6 +148,10 @@ fn second_implementations(language: Language) {
 }
 
 fn second_implementation(builder: &Builder, source: &Path) {
+    let schema =
+        |folder: &Path| json(&fs::read_to_string(folder.join("config.schema.json")).expect("a schema"));
+    let shipped = checkout().join("plugins").join(source.file_name().expect("a name"));
+    assert_eq!(schema(source), schema(&shipped), "{}", source.display());
     let place = kept().join("second").join(source.strip_prefix(checkout()).expect("in the checkout"));
     let folder = anew(place, |folder| copy(source, folder));
     let built = builder.build(&folder).unwrap_or_else(|error| panic!("{}: {error}", source.display()));
