@@ -29,8 +29,8 @@ class RouteByIntent {
 
 /** What a rule does with a turn that fits: a decision, or nothing where no target can do it. */
 function compile(rule, usual) {
-  const outcomes = (rule.plan !== undefined) + (rule.answer !== undefined) + (rule.refuse !== undefined);
-  if (outcomes !== 1) {
+  const outcomes = [rule.plan, rule.answer, rule.refuse].filter((outcome) => outcome !== undefined);
+  if (outcomes.length !== 1) {
     throw new Error("needs one of [rule.plan], `answer` and `refuse`, and no more");
   }
   return { conditions: new Conditions(rule.when ?? {}), decide: outcome(rule, usual) };

@@ -77,6 +77,7 @@ function mistake({ deadline_ms, max_tokens, compress_to, exit_threshold, json_sc
 }
 
 function guidance({ json_schema: schema, regex, stop = [] }) {
+  /** @type {import("jackfield").Guidance["grammar"]} */
   const grammar =
     schema !== undefined ? { tag: "json-schema", val: schema } : regex !== undefined ? { tag: "regex", val: regex } : null;
   return grammar || stop.length > 0 ? { stop, grammar } : null;

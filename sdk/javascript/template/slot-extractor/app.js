@@ -24,7 +24,7 @@ class Cities {
   city(text) {
     for (const { name, folded } of this.cities) {
       const source = text.find(folded);
-      if (source) return { name: "city", value: { tag: "choice", val: name }, source };
+      if (source) return { name: "city", value: { tag: /** @type {const} */ ("choice"), val: name }, source };
     }
     return null;
   }
