@@ -74,7 +74,7 @@ pub struct Policy {
     deadline_ms: u32,
     counters: Arc<Counters>,
     /// Digest of the cases that it was prepared with, all of which passed.
-    passed: Option<[u8; 32]>,
+    passed: Option<String>,
 }
 
 struct Core {
@@ -440,8 +440,8 @@ fn version(
 }
 
 /// None for cases that cannot be written, which are not the same as any others.
-fn digest_of(cases: &[Case]) -> Option<[u8; 32]> {
-    serde_json::to_vec(cases).ok().map(|cases| blake3::hash(&cases).into())
+fn digest_of(cases: &[Case]) -> Option<String> {
+    serde_json::to_vec(cases).ok().map(|cases| digest(&cases))
 }
 
 /// BLAKE3 in hex.

@@ -84,14 +84,11 @@ impl Changes {
     pub(super) fn next(&self) -> Option<Reason> {
         let mut reason = self.reasons.recv().ok()?;
         let end = Instant::now() + MOST;
-        while let Ok(more) =
-            self.reasons.recv_timeout(QUIET.min(end.saturating_duration_since(Instant::now())))
+        while Instant::now() < end
+            && let Ok(more) = self.reasons.recv_timeout(QUIET)
         {
             if more == Reason::Signal {
                 reason = more;
-            }
-            if Instant::now() >= end {
-                break;
             }
         }
         Some(reason)

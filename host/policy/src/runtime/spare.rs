@@ -87,7 +87,7 @@ impl Shelf {
 }
 
 impl Spares {
-    /// The thread that makes them is started by [`run`].
+    /// The thread that makes them is started by [`start`].
     pub(super) fn new() -> (Spares, Receiver<Weak<Shelf>>) {
         let (orders, ordered) = sync_channel(2 * MOST as usize);
         (Spares { orders, held: Arc::default() }, ordered)
