@@ -21,6 +21,20 @@ pub enum Value {
 }
 
 impl Value {
+    /// What kind of value it is: `text`, `integer`, `decimal`, `boolean`, `date` or `choice`. A number is an integer when it
+    /// has no fraction and every smaller one can be told from its neighbours.
+    pub fn kind(&self) -> &'static str {
+        const LARGEST_EXACT: f64 = (1u64 << 53) as f64;
+        match self {
+            Value::Text(_) => "text",
+            Value::Number(number) if number.fract() == 0.0 && number.abs() <= LARGEST_EXACT => "integer",
+            Value::Number(_) => "decimal",
+            Value::Boolean(_) => "boolean",
+            Value::Date(_) => "date",
+            Value::Choice(_) => "choice",
+        }
+    }
+
     /// Bytes of text that the value holds.
     fn text_bytes(&self) -> usize {
         match self {
@@ -50,6 +64,12 @@ pub struct Slot {
     /// `name@version` of the policy that set it.
     #[serde(default)]
     pub policy: String,
+}
+
+impl Slot {
+    pub(crate) fn size_bytes(&self) -> usize {
+        size_of::<Slot>() + self.name.len() + self.policy.len() + self.value.text_bytes()
+    }
 }
 
 fn certain() -> f32 {
@@ -93,9 +113,7 @@ impl Dialog {
 
     /// Roughly what it takes in memory, in bytes.
     pub fn size_bytes(&self) -> usize {
-        let of_slot =
-            |slot: &Slot| size_of::<Slot>() + slot.name.len() + slot.policy.len() + slot.value.text_bytes();
-        size_of::<Dialog>() + self.state.len() + self.slots.iter().map(of_slot).sum::<usize>()
+        size_of::<Dialog>() + self.state.len() + self.slots.iter().map(Slot::size_bytes).sum::<usize>()
     }
 }
 

@@ -44,6 +44,11 @@ impl SessionKey {
         Ok(SessionKey { tenant: tenant.into(), id })
     }
 
+    /// What lies before the first key of a tenant whose id is greater than `after`.
+    pub(crate) fn first_after(tenant: &str, after: Option<&str>) -> SessionKey {
+        SessionKey { tenant: tenant.to_owned(), id: after.unwrap_or_default().to_owned() }
+    }
+
     /// Whose it is.
     pub fn tenant(&self) -> &str {
         &self.tenant

@@ -1,8 +1,9 @@
 //! Sessions, slots and their versions, behind a store.
 //!
-//! A [`Dialog`] is what is remembered of a session between two turns. A turn loads it, works on its own copy, and
-//! commits the copy with the [`Version`] it loaded: when another turn committed in between, the store refuses with
-//! [`StoreError::Conflict`] and nothing is lost or mixed.
+//! A [`Session`] is what is kept of a dialog between two turns: what was said, and the [`Dialog`] of slots and state that the
+//! turns' changes add up to. A turn loads it, works on its own copy, and commits the copy with the [`Version`] it loaded:
+//! when another turn committed in between, the store refuses with [`StoreError::Conflict`] and nothing is lost or mixed.
+//! Then the turn may be added to what is there now ([`Session::push_late`]).
 //!
 //! This crate reads no clock but through [`Clock`], and knows nothing of policies, engines or HTTP.
 #![forbid(unsafe_code)]
@@ -10,9 +11,13 @@
 mod dialog;
 mod key;
 mod memory;
+mod message;
+mod session;
 mod store;
 
 pub use dialog::{Dialog, Slot, Value};
 pub use key::{KeyError, SessionKey};
 pub use memory::{Clock, MemoryLimits, MemoryStore};
-pub use store::{BoxFuture, SessionStore, StoreError, Version};
+pub use message::{Message, Role};
+pub use session::{Change, Parent, PastTurn, Session, SlotConflict};
+pub use store::{BoxFuture, Found, Listed, SessionStore, StoreError, Version};

@@ -1,20 +1,21 @@
 //! The store in this process's memory.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, VecDeque},
+    ops::Bound,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
-use crate::{BoxFuture, Dialog, SessionKey, SessionStore, StoreError, Version};
+use crate::{BoxFuture, Found, Listed, Session, SessionKey, SessionStore, StoreError, Version};
 
 /// What a [`MemoryStore`] keeps at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryLimits {
     /// Sessions; the one longest unused goes first.
     pub max_sessions: usize,
-    /// Bytes of one dialog.
-    pub max_dialog_bytes: usize,
+    /// Bytes of one session.
+    pub max_session_bytes: usize,
     /// A session not used for so long is forgotten.
     pub ttl: Duration,
 }
@@ -23,7 +24,7 @@ impl Default for MemoryLimits {
     fn default() -> MemoryLimits {
         MemoryLimits {
             max_sessions: 100_000,
-            max_dialog_bytes: 64 << 10,
+            max_session_bytes: 1 << 20,
             ttl: Duration::from_secs(24 * 3600),
         }
     }
@@ -34,8 +35,8 @@ pub type Clock = Arc<dyn Fn() -> Instant + Send + Sync>;
 
 /// Sessions in memory: bounded, forgotten after a time without use, gone with the process.
 ///
-/// One lock holds the sessions and their order of use. It is held for a hash look-up and the clone of one dialog,
-/// which buys exact bounds; a map of many locks could only guess which session is the oldest.
+/// One lock holds the sessions and their order of use. It is held for a look-up and the clone of one session (whose turns are
+/// shared), which buys exact bounds; a map of many locks could only guess which session is the oldest.
 pub struct MemoryStore {
     limits: MemoryLimits,
     clock: Clock,
@@ -43,7 +44,7 @@ pub struct MemoryStore {
 }
 
 struct Entry {
-    dialog: Dialog,
+    session: Session,
     version: Version,
     used: Instant,
     /// Its place in `Sessions::by_use`.
@@ -52,9 +53,10 @@ struct Entry {
 
 #[derive(Default)]
 struct Sessions {
-    held: HashMap<SessionKey, Entry>,
+    held: BTreeMap<SessionKey, Entry>,
     /// Oldest use first.
     by_use: BTreeMap<u64, SessionKey>,
+    expired: Expired,
     next_order: u64,
     last_version: u64,
 }
@@ -85,13 +87,18 @@ impl MemoryStore {
         // A panic under this lock cannot leave it half changed in a way that matters: take it as it is.
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         let now = (self.clock)();
-        sessions.forget_expired(now, self.limits.ttl);
+        sessions.forget_expired(now, &self.limits);
         (sessions, now)
     }
 
-    fn commit_now(&self, key: &SessionKey, expected: Version, dialog: Dialog) -> Result<Version, StoreError> {
-        let bytes = dialog.size_bytes();
-        let max = self.limits.max_dialog_bytes;
+    fn commit_now(
+        &self,
+        key: &SessionKey,
+        expected: Version,
+        session: Session,
+    ) -> Result<Version, StoreError> {
+        let bytes = session.size_bytes();
+        let max = self.limits.max_session_bytes;
         if bytes > max {
             return Err(StoreError::TooLarge { bytes, max });
         }
@@ -101,19 +108,56 @@ impl MemoryStore {
             return Err(StoreError::Conflict { expected, found });
         }
         sessions.remove(key);
+        sessions.expired.forget(key);
         while sessions.held.len() >= self.limits.max_sessions.max(1) {
             sessions.forget_oldest();
         }
-        Ok(sessions.insert(key, dialog, now))
+        Ok(sessions.insert(key, session, now))
+    }
+}
+
+/// Who expired, for as long again as a session lives, and no more of them than there may be sessions.
+#[derive(Default)]
+struct Expired {
+    at: HashMap<SessionKey, Instant>,
+    by_time: VecDeque<(Instant, SessionKey)>,
+}
+
+impl Expired {
+    fn add(&mut self, key: SessionKey, now: Instant, most: usize) {
+        while self.by_time.len() >= most.max(1) {
+            self.forget_first();
+        }
+        self.at.insert(key.clone(), now);
+        self.by_time.push_back((now, key));
+    }
+
+    fn forget(&mut self, key: &SessionKey) {
+        self.at.remove(key);
+    }
+
+    fn forget_older(&mut self, now: Instant, ttl: Duration) {
+        while self.by_time.front().is_some_and(|(at, _)| now.saturating_duration_since(*at) >= ttl) {
+            self.forget_first();
+        }
+    }
+
+    /// A key may have come again since: then only its later note counts.
+    fn forget_first(&mut self) {
+        if let Some((at, key)) = self.by_time.pop_front()
+            && self.at.get(&key) == Some(&at)
+        {
+            self.at.remove(&key);
+        }
     }
 }
 
 impl Sessions {
-    fn insert(&mut self, key: &SessionKey, dialog: Dialog, now: Instant) -> Version {
+    fn insert(&mut self, key: &SessionKey, session: Session, now: Instant) -> Version {
         self.last_version += 1;
         let version = Version(self.last_version);
         let order = self.next_order(key);
-        self.held.insert(key.clone(), Entry { dialog, version, used: now, order });
+        self.held.insert(key.clone(), Entry { session, version, used: now, order });
         version
     }
 
@@ -147,38 +191,50 @@ impl Sessions {
         }
     }
 
-    fn forget_expired(&mut self, now: Instant, ttl: Duration) {
-        while let Some((_, key)) = self.by_use.first_key_value() {
+    fn forget_expired(&mut self, now: Instant, limits: &MemoryLimits) {
+        self.expired.forget_older(now, limits.ttl);
+        while let Some((&order, key)) = self.by_use.first_key_value() {
             let used = self.held.get(key).map(|entry| entry.used);
-            if used.is_some_and(|used| now.saturating_duration_since(used) < ttl) {
+            if used.is_some_and(|used| now.saturating_duration_since(used) < limits.ttl) {
                 return;
             }
-            self.forget_oldest();
+            let key = key.clone();
+            self.by_use.remove(&order);
+            self.held.remove(&key);
+            self.expired.add(key, now, limits.max_sessions);
         }
+    }
+
+    fn listed(&self, tenant: &str, after: Option<&str>, limit: usize) -> Vec<Listed> {
+        let from = SessionKey::first_after(tenant, after);
+        let held = self.held.range((Bound::Excluded(from), Bound::Unbounded));
+        let own = held.take_while(|(key, _)| key.tenant() == tenant).take(limit);
+        own.map(|(key, entry)| Listed::of(key, &entry.session)).collect()
     }
 }
 
 impl SessionStore for MemoryStore {
-    fn load(&self, key: &SessionKey) -> BoxFuture<'_, Result<(Dialog, Version), StoreError>> {
+    fn load(&self, key: &SessionKey) -> BoxFuture<'_, Result<Found, StoreError>> {
         let (mut sessions, now) = self.locked();
-        let loaded = match sessions.touch(key, now) {
-            Some(entry) => (entry.dialog.clone(), entry.version),
-            None => (Dialog::default(), Version::NEW),
-        };
-        Box::pin(std::future::ready(Ok(loaded)))
+        let held = sessions.touch(key, now).map(|entry| Found::Held(entry.session.clone(), entry.version));
+        let gone = || if sessions.expired.at.contains_key(key) { Found::Expired } else { Found::New };
+        let found = held.unwrap_or_else(gone);
+        Box::pin(std::future::ready(Ok(found)))
     }
 
     fn commit(
         &self,
         key: &SessionKey,
         expected: Version,
-        dialog: Dialog,
+        session: Session,
     ) -> BoxFuture<'_, Result<Version, StoreError>> {
-        Box::pin(std::future::ready(self.commit_now(key, expected, dialog)))
+        Box::pin(std::future::ready(self.commit_now(key, expected, session)))
     }
 
     fn delete(&self, key: &SessionKey) -> BoxFuture<'_, Result<bool, StoreError>> {
-        let existed = self.locked().0.remove(key);
+        let (mut sessions, _) = self.locked();
+        sessions.expired.forget(key);
+        let existed = sessions.remove(key);
         Box::pin(std::future::ready(Ok(existed)))
     }
 
@@ -188,8 +244,18 @@ impl SessionStore for MemoryStore {
         Box::pin(std::future::ready(Ok(existed)))
     }
 
-    fn touch_every(&self) -> Duration {
-        self.limits.ttl / 4
+    fn list(
+        &self,
+        tenant: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Listed>, StoreError>> {
+        let listed = self.locked().0.listed(tenant, after, limit);
+        Box::pin(std::future::ready(Ok(listed)))
+    }
+
+    fn ttl(&self) -> Duration {
+        self.limits.ttl
     }
 }
 

@@ -4,7 +4,7 @@ use std::{future::Future, pin::Pin, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Dialog, SessionKey};
+use crate::{Session, SessionKey};
 
 /// A future that a trait object can return.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -17,6 +17,42 @@ pub struct Version(pub u64);
 impl Version {
     /// Of a session that was never committed, was deleted, or expired.
     pub const NEW: Version = Version(0);
+}
+
+/// What a store holds under a key.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Found {
+    /// Nothing, and nothing is known of it: to be committed at [`Version::NEW`].
+    New,
+    /// Nothing any more: it was not used for too long. Told for as long again. To be committed at [`Version::NEW`].
+    Expired,
+    /// A session, at this version.
+    Held(Session, Version),
+}
+
+/// One line of a list of sessions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Its id within the tenant.
+    pub id: String,
+    /// Turns committed.
+    pub turns: u32,
+    /// When it was made, in milliseconds since 1970 UTC.
+    pub created_unix_ms: i64,
+    /// When it last changed.
+    pub updated_unix_ms: i64,
+}
+
+impl Listed {
+    /// The line of a session.
+    pub fn of(key: &SessionKey, session: &Session) -> Listed {
+        Listed {
+            id: key.id().to_owned(),
+            turns: session.dialog.turns,
+            created_unix_ms: session.created_unix_ms,
+            updated_unix_ms: session.updated_unix_ms,
+        }
+    }
 }
 
 /// Why a store could not do what it was asked.
@@ -32,8 +68,8 @@ pub enum StoreError {
         /// What the store holds now.
         found: Version,
     },
-    /// The dialog is larger than the store keeps: set fewer or shorter slots.
-    #[error("the dialog takes {bytes} bytes; the store keeps at most {max}")]
+    /// The session is larger than the store keeps: branch it off, or begin another.
+    #[error("the session takes {bytes} bytes; the store keeps at most {max}")]
     TooLarge {
         /// Its size.
         bytes: usize,
@@ -45,12 +81,12 @@ pub enum StoreError {
     Unavailable(String),
 }
 
-/// Where dialogs are kept between turns.
+/// Where sessions are kept between turns.
 pub trait SessionStore: Send + Sync {
-    /// What is held under this key, or a new dialog at [`Version::NEW`]. Counts as a use of the session.
-    fn load(&self, key: &SessionKey) -> BoxFuture<'_, Result<(Dialog, Version), StoreError>>;
+    /// What is held under this key. Counts as a use of the session.
+    fn load(&self, key: &SessionKey) -> BoxFuture<'_, Result<Found, StoreError>>;
 
-    /// Put `dialog` in the place of the state at `expected`, wholly or not at all.
+    /// Put `session` in the place of the state at `expected`, wholly or not at all.
     ///
     /// # Errors
     /// [`StoreError::Conflict`] when the session is not at `expected`. [`StoreError::TooLarge`].
@@ -58,15 +94,28 @@ pub trait SessionStore: Send + Sync {
         &self,
         key: &SessionKey,
         expected: Version,
-        dialog: Dialog,
+        session: Session,
     ) -> BoxFuture<'_, Result<Version, StoreError>>;
 
-    /// Forget the session. Whether there was one.
+    /// Forget the session, and that it ever was. Whether there was one.
     fn delete(&self, key: &SessionKey) -> BoxFuture<'_, Result<bool, StoreError>>;
 
     /// Count as a use, so that a session does not expire under a long answer. Whether there is one.
     fn touch(&self, key: &SessionKey) -> BoxFuture<'_, Result<bool, StoreError>>;
 
+    /// The sessions of a tenant in the order of their ids, those after `after`, `limit` of them at most. Not a use.
+    fn list(
+        &self,
+        tenant: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Listed>, StoreError>>;
+
+    /// A session not used for so long is forgotten.
+    fn ttl(&self) -> Duration;
+
     /// How often a session in use is to be touched: well below the time after which this store forgets one.
-    fn touch_every(&self) -> Duration;
+    fn touch_every(&self) -> Duration {
+        self.ttl() / 4
+    }
 }

@@ -5,6 +5,7 @@ use std::{
 };
 
 use super::*;
+use crate::Dialog;
 
 /// The memory store's futures are ready at once.
 fn now<T>(mut future: BoxFuture<'_, T>) -> T {
@@ -18,8 +19,17 @@ fn key(id: &str) -> SessionKey {
     SessionKey::new("acme", id).expect("a good id")
 }
 
-fn state(text: &str) -> Dialog {
-    Dialog { state: text.into(), ..Dialog::default() }
+fn state(text: &str) -> Session {
+    let dialog = Dialog { state: text.into(), ..Dialog::default() };
+    Session { dialog, ..Session::default() }
+}
+
+fn held(store: &MemoryStore, id: &str) -> (Session, Version) {
+    match now(store.load(&key(id))) {
+        Ok(Found::Held(session, version)) => (session, version),
+        Ok(Found::New) => (Session::default(), Version::NEW),
+        other => panic!("{other:?}"),
+    }
 }
 
 /// A store whose clock the test steps, in seconds.
@@ -33,10 +43,9 @@ fn stepped(limits: MemoryLimits) -> (MemoryStore, Arc<AtomicU64>) {
 #[test]
 fn a_new_session_is_empty_and_a_commit_is_found_again() {
     let store = MemoryStore::new(MemoryLimits::default());
-    let (dialog, version) = now(store.load(&key("a"))).expect("loads");
-    assert_eq!((dialog, version), (Dialog::default(), Version::NEW));
-    let committed = now(store.commit(&key("a"), version, state("asked"))).expect("commits");
-    assert_eq!(now(store.load(&key("a"))), Ok((state("asked"), committed)));
+    assert_eq!(now(store.load(&key("a"))), Ok(Found::New));
+    let committed = now(store.commit(&key("a"), Version::NEW, state("asked"))).expect("commits");
+    assert_eq!(now(store.load(&key("a"))), Ok(Found::Held(state("asked"), committed)));
 }
 
 #[test]
@@ -45,7 +54,7 @@ fn the_second_of_two_commits_on_one_version_is_refused() {
     let first = now(store.commit(&key("a"), Version::NEW, state("first"))).expect("commits");
     let second = now(store.commit(&key("a"), Version::NEW, state("second")));
     assert_eq!(second, Err(StoreError::Conflict { expected: Version::NEW, found: first }));
-    assert_eq!(now(store.load(&key("a"))), Ok((state("first"), first)));
+    assert_eq!(now(store.load(&key("a"))), Ok(Found::Held(state("first"), first)));
 }
 
 #[test]
@@ -73,16 +82,16 @@ fn of_many_turns_at_once_each_is_counted_exactly_once() {
             });
         }
     });
-    let (dialog, version) = now(store.load(&key("shared"))).expect("loads");
-    assert_eq!(dialog.turns, 1600);
+    let (session, version) = held(&store, "shared");
+    assert_eq!(session.dialog.turns, 1600);
     assert_eq!(version, Version(1600), "a refused commit gives no version");
 }
 
 fn count_one_turn(store: &MemoryStore, conflicts: &AtomicUsize) {
     loop {
-        let (mut dialog, version) = now(store.load(&key("shared"))).expect("loads");
-        dialog.turns += 1;
-        match now(store.commit(&key("shared"), version, dialog)) {
+        let (mut session, version) = held(store, "shared");
+        session.dialog.turns += 1;
+        match now(store.commit(&key("shared"), version, session)) {
             Ok(_) => return,
             Err(StoreError::Conflict { .. }) => conflicts.fetch_add(1, Ordering::SeqCst),
             Err(other) => panic!("{other}"),
@@ -99,8 +108,8 @@ fn the_session_longest_unused_goes_first() {
     now(store.load(&key("a"))).expect("loads");
     now(store.commit(&key("c"), Version::NEW, state("c"))).expect("commits");
     assert_eq!(store.len(), 2);
-    assert_eq!(now(store.load(&key("b"))), Ok((Dialog::default(), Version::NEW)));
-    assert_eq!(now(store.load(&key("a"))).expect("loads").0, state("a"));
+    assert_eq!(now(store.load(&key("b"))), Ok(Found::New), "pushed out is not expired");
+    assert_eq!(held(&store, "a").0, state("a"));
 }
 
 #[test]
@@ -121,19 +130,56 @@ fn a_session_expires_unused_and_every_use_renews_it() {
     seconds.store(1, Ordering::SeqCst);
     assert_eq!(now(store.touch(&key("a"))), Ok(true));
     seconds.store(2, Ordering::SeqCst);
-    assert_eq!(now(store.load(&key("a"))), Ok((state("a"), version)));
+    assert_eq!(now(store.load(&key("a"))), Ok(Found::Held(state("a"), version)));
     seconds.store(4, Ordering::SeqCst);
     assert_eq!(now(store.touch(&key("a"))), Ok(false));
     assert!(store.is_empty());
     let late = now(store.commit(&key("a"), version, state("late")));
     assert_eq!(late, Err(StoreError::Conflict { expected: version, found: Version::NEW }));
+    assert_eq!(now(store.load(&key("a"))), Ok(Found::Expired));
+    seconds.store(6, Ordering::SeqCst);
+    assert_eq!(now(store.load(&key("a"))), Ok(Found::New), "for as long again");
+}
+
+#[test]
+fn what_expired_can_be_made_again_and_is_told_of_no_more() {
+    let (store, seconds) = stepped(MemoryLimits { ttl: Duration::from_secs(2), ..MemoryLimits::default() });
+    now(store.commit(&key("a"), Version::NEW, state("a"))).expect("commits");
+    now(store.commit(&key("b"), Version::NEW, state("b"))).expect("commits");
+    seconds.store(2, Ordering::SeqCst);
+    now(store.commit(&key("a"), Version::NEW, state("again"))).expect("commits");
+    assert_eq!(held(&store, "a").0, state("again"));
+    assert_eq!(now(store.load(&key("b"))), Ok(Found::Expired));
+    assert_eq!(now(store.delete(&key("b"))), Ok(false));
+    assert_eq!(now(store.load(&key("b"))), Ok(Found::New));
+    // It expires a second time while the note of the first is still there.
+    seconds.store(4, Ordering::SeqCst);
+    assert_eq!(now(store.load(&key("a"))), Ok(Found::Expired));
+}
+
+#[test]
+fn a_list_has_the_tenants_own_in_order_and_goes_on() {
+    let store = MemoryStore::new(MemoryLimits::default());
+    let other = SessionKey::new("acmf", "0").expect("a good id");
+    now(store.commit(&other, Version::NEW, state("x"))).expect("commits");
+    for id in ["c", "a", "d", "b"] {
+        now(store.commit(&key(id), Version::NEW, state(id))).expect("commits");
+    }
+    let ids = |after, limit| {
+        let listed = now(store.list("acme", after, limit)).expect("lists");
+        listed.into_iter().map(|line| line.id).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(None, 3), ["a", "b", "c"]);
+    assert_eq!(ids(Some("c"), 3), ["d"]);
+    assert_eq!(ids(Some("bb"), 1), ["c"]);
+    assert!(now(store.list("acm", None, 9)).expect("lists").is_empty());
 }
 
 #[test]
 fn a_dialog_above_the_limit_is_refused_and_the_old_one_stays() {
-    let store = MemoryStore::new(MemoryLimits { max_dialog_bytes: 1024, ..MemoryLimits::default() });
+    let store = MemoryStore::new(MemoryLimits { max_session_bytes: 1024, ..MemoryLimits::default() });
     let version = now(store.commit(&key("a"), Version::NEW, state("small"))).expect("commits");
     let large = now(store.commit(&key("a"), version, state(&"x".repeat(2000))));
     assert!(matches!(large, Err(StoreError::TooLarge { max: 1024, .. })));
-    assert_eq!(now(store.load(&key("a"))), Ok((state("small"), version)));
+    assert_eq!(now(store.load(&key("a"))), Ok(Found::Held(state("small"), version)));
 }

@@ -1,0 +1,232 @@
+//! A session: what was said, what is known, and how it came to be known.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Dialog, Message, Role, Slot};
+
+/// Everything that is kept of a dialog between two turns.
+///
+/// A session is a list of turns; the dialog is what their changes add up to. So it can be branched off at any of them, and
+/// a turn that was worked out beside another one can still be added after it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct Session {
+    /// Slots and state after the last turn.
+    pub dialog: Dialog,
+    /// The system messages in force, which come before all that was said.
+    pub instructions: Vec<Message>,
+    /// The turns, oldest first. Shared, so that a session is copied in no time.
+    #[serde(with = "shared_turns")]
+    pub turns: Vec<Arc<PastTurn>>,
+    /// When it was made, in milliseconds since 1970 UTC.
+    pub created_unix_ms: i64,
+    /// When it last changed.
+    pub updated_unix_ms: i64,
+    /// Where it was branched off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Parent>,
+}
+
+/// The session that another one was branched off.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Parent {
+    /// Its id; of the same tenant.
+    pub id: String,
+    /// The last turn that both share, counted from 1; 0 when they share the instructions alone.
+    pub turn: u32,
+}
+
+/// A turn that is over.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct PastTurn {
+    /// What the client sent and was answered, in this order.
+    pub messages: Vec<Message>,
+    /// What it did to the dialog.
+    pub change: Change,
+    /// The generation of policies it ran under.
+    pub generation: u64,
+    /// When it was committed, in milliseconds since 1970 UTC.
+    pub unix_ms: i64,
+}
+
+/// What a turn did to a dialog.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct Change {
+    /// The new state, where it is another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
+    /// The new schema, where it is another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schema: Option<u32>,
+    /// Slots that are new or different.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub set: Vec<Slot>,
+    /// Names of slots that are gone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cleared: Vec<String>,
+}
+
+/// Two turns that knew nothing of each other changed the same slot.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SlotConflict {
+    /// The slot's name.
+    pub name: String,
+    /// What the turn that was committed first had made of it; none when it had cleared it.
+    pub earlier: Option<Slot>,
+    /// What holds now; none when it is cleared.
+    pub later: Option<Slot>,
+}
+
+impl Session {
+    /// A session without turns.
+    pub fn new(instructions: Vec<Message>, unix_ms: i64) -> Session {
+        Session { instructions, created_unix_ms: unix_ms, updated_unix_ms: unix_ms, ..Session::default() }
+    }
+
+    /// All that was said, the instructions first.
+    pub fn messages(&self) -> impl Iterator<Item = &Message> {
+        self.instructions.iter().chain(self.turns.iter().flat_map(|turn| &turn.messages))
+    }
+
+    /// Adds a turn at the end.
+    pub fn push(&mut self, turn: PastTurn) {
+        turn.change.apply(&mut self.dialog);
+        self.updated_unix_ms = self.updated_unix_ms.max(turn.unix_ms);
+        self.turns.push(Arc::new(turn));
+        self.dialog.turns = u32::try_from(self.turns.len()).unwrap_or(u32::MAX);
+    }
+
+    /// Adds a turn that was worked out when the session had only `known` turns, after those that came in between: slots
+    /// are united, and where both changed one, the later turn, which is this one, wins. Says where that was so.
+    pub fn push_late(&mut self, known: usize, turn: PastTurn) -> Vec<SlotConflict> {
+        let between = self.turns.get(known..).unwrap_or_default();
+        let touched = |name: &str| between.iter().any(|past| past.change.touches(name));
+        let both: Vec<String> = turn.change.names().filter(|name| touched(name)).map(str::to_owned).collect();
+        let earlier: Vec<Option<Slot>> = both.iter().map(|name| self.dialog.slot(name).cloned()).collect();
+        self.push(turn);
+        let later = |name: &str| self.dialog.slot(name).cloned();
+        let found = both.into_iter().zip(earlier);
+        let conflicts = found.map(|(name, earlier)| SlotConflict { later: later(&name), name, earlier });
+        conflicts.filter(SlotConflict::is_real).collect()
+    }
+
+    /// The session as it was after its `turn`-th turn, under the name of its parent; none when it never had so many.
+    pub fn branch(&self, id: &str, turn: u32, unix_ms: i64) -> Option<Session> {
+        let turns = self.turns.get(..turn as usize)?;
+        let mut branch = Session::new(self.instructions.clone(), unix_ms);
+        branch.parent = Some(Parent { id: id.to_owned(), turn });
+        branch.turns = turns.to_vec();
+        turns.iter().for_each(|past| past.change.apply(&mut branch.dialog));
+        branch.dialog.turns = turn;
+        Some(branch)
+    }
+
+    /// The generation of policies that the last turn ran under; 0 before the first.
+    pub fn generation(&self) -> u64 {
+        self.turns.last().map_or(0, |turn| turn.generation)
+    }
+
+    /// What a request adds, when it begins with all that was said, as clients send it that keep the dialog themselves.
+    /// `sent` without system messages. None when it begins otherwise.
+    pub fn beyond_history<'a>(&self, sent: &'a [Message]) -> Option<&'a [Message]> {
+        let mut said = 0;
+        for message in self.turns.iter().flat_map(|turn| &turn.messages) {
+            if sent.get(said)? != message {
+                return None;
+            }
+            said += 1;
+        }
+        Some(&sent[said..]).filter(|new| said > 0 && !new.is_empty())
+    }
+
+    /// Roughly what it takes in memory, in bytes.
+    pub fn size_bytes(&self) -> usize {
+        let turns = self.turns.iter().map(|turn| turn.size_bytes());
+        let instructions = self.instructions.iter().map(Message::size_bytes);
+        self.dialog.size_bytes() + instructions.sum::<usize>() + turns.sum::<usize>()
+    }
+}
+
+impl PastTurn {
+    fn size_bytes(&self) -> usize {
+        let messages = self.messages.iter().map(Message::size_bytes).sum::<usize>();
+        let slots = self.change.set.iter().map(Slot::size_bytes).sum::<usize>();
+        size_of::<PastTurn>() + messages + slots + self.change.cleared.iter().map(String::len).sum::<usize>()
+    }
+
+    /// What the assistant said in it.
+    pub fn answer(&self) -> Option<&Message> {
+        self.messages.last().filter(|message| message.role == Role::Assistant)
+    }
+}
+
+impl Change {
+    /// What leads from one dialog to the other.
+    pub fn between(before: &Dialog, after: &Dialog) -> Change {
+        let is_new = |slot: &&Slot| before.slot(&slot.name) != Some(*slot);
+        let is_gone = |slot: &&Slot| after.slot(&slot.name).is_none();
+        Change {
+            state: (before.state != after.state).then(|| after.state.clone()),
+            schema: (before.schema != after.schema).then_some(after.schema),
+            set: after.slots.iter().filter(is_new).cloned().collect(),
+            cleared: before.slots.iter().filter(is_gone).map(|slot| slot.name.clone()).collect(),
+        }
+    }
+
+    /// Makes the same change to a dialog.
+    pub fn apply(&self, dialog: &mut Dialog) {
+        if let Some(state) = &self.state {
+            dialog.state.clone_from(state);
+        }
+        if let Some(schema) = self.schema {
+            dialog.schema = schema;
+        }
+        for name in &self.cleared {
+            dialog.clear(name);
+        }
+        for slot in &self.set {
+            dialog.set(slot.clone());
+        }
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.set.iter().map(|slot| slot.name.as_str()).chain(self.cleared.iter().map(String::as_str))
+    }
+
+    fn touches(&self, name: &str) -> bool {
+        self.names().any(|touched| touched == name)
+    }
+}
+
+impl SlotConflict {
+    /// Both turns found the same: nothing was lost.
+    fn is_real(&self) -> bool {
+        self.earlier.as_ref().map(|slot| &slot.value) != self.later.as_ref().map(|slot| &slot.value)
+    }
+}
+
+/// Turns are written as if nobody shared them.
+mod shared_turns {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::PastTurn;
+
+    pub(super) fn serialize<S: Serializer>(turns: &[Arc<PastTurn>], to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(turns.iter().map(Arc::as_ref))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Arc<PastTurn>>, D::Error> {
+        let turns = Vec::<PastTurn>::deserialize(from)?;
+        Ok(turns.into_iter().map(Arc::new).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests;
