@@ -64,6 +64,8 @@ pub(crate) enum Prompt<'a> {
     Text(&'a str),
     /// Messages of a chat, as the API has them.
     Chat(&'a [Value]),
+    /// New messages of a session.
+    Session(&'a str, &'a [Value]),
 }
 
 /// Which request of which phase it is.
@@ -121,6 +123,11 @@ impl Client {
         }
         let turn = Turn { lane: place.lane, started: place.started, deliveries, ended, outcome };
         (turn, heard.text)
+    }
+
+    /// Bytes of the body that [`ask`](Self::ask) sends.
+    pub(crate) fn body_bytes(&self, prompt: Prompt<'_>, max_tokens: u32) -> usize {
+        self.body(prompt, max_tokens).1.len()
     }
 
     /// What `/metrics` says now; empty when the server has none.
@@ -188,6 +195,11 @@ impl Client {
                 "/v1/chat/completions"
             }
             Prompt::Chat(messages) => {
+                body["messages"] = messages.into();
+                "/v1/chat/completions"
+            }
+            Prompt::Session(id, messages) => {
+                body["session"] = id.into();
                 body["messages"] = messages.into();
                 "/v1/chat/completions"
             }

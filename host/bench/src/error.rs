@@ -69,6 +69,15 @@ pub enum BenchError {
         /// Why.
         cause: String,
     },
+    /// A server of a suite did not start.
+    #[error("a server for the suite did not start: {0}")]
+    Server(String),
+    /// A turn of a suite was not answered.
+    #[error("a turn was not answered: {what}")]
+    Turn {
+        /// What came instead.
+        what: String,
+    },
     /// The system gives no runtime.
     #[error("cannot start: {0}")]
     Runtime(std::io::Error),

@@ -16,6 +16,7 @@ mod plot;
 mod prompt;
 mod report;
 mod sse;
+mod suite;
 mod summary;
 mod table;
 mod turn;
@@ -26,6 +27,7 @@ pub use catalogue::{DEFAULT, find, shipped};
 pub use error::BenchError;
 pub use html::html;
 pub use report::{LaneReport, PhaseReport, Quantiles, Report, Window, WorkloadReport};
+pub use suite::{Row, Server, Setup, Suite};
 pub use table::table;
 pub use workload::Workload;
 

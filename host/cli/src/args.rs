@@ -5,7 +5,7 @@ mod policy;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use policy::{
     AdminArgs, BenchPolicyArgs, PolicyCommand, PushArgs, ReplayArgs, ReplayGate, StatusArgs, TestArgs,
@@ -103,15 +103,26 @@ pub(crate) enum ModelCommand {
     },
 }
 
+/// Comparisons that start their own servers.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum SuiteName {
+    /// Dialogs in sessions.
+    Dialogs,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct BenchArgs {
     /// Names of workloads (see --list) or .toml files of your own.
     #[arg(value_name = "WORKLOAD|FILE.toml")]
     pub(crate) workloads: Vec<String>,
+    /// Start servers of its own and compare them: `dialogs` sets dialogs in sessions against dialogs that are computed whole
+    /// each time. Prints rows; --json writes them.
+    #[arg(long, value_name = "NAME", value_enum, conflicts_with_all = ["workloads", "url", "html", "pid", "list"])]
+    pub(crate) suite: Option<SuiteName>,
     /// The server's address.
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8080")]
     pub(crate) url: String,
-    /// The model to ask for; the first that the server lists when it is not given.
+    /// The model to ask for; the first that the server lists when it is not given. For a suite, the model to serve.
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
     /// The API key.

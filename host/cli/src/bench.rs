@@ -1,5 +1,7 @@
 //! `jackfield bench`: load against an address that speaks the OpenAI API.
 
+mod suite;
+
 use std::fs;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -12,6 +14,10 @@ use crate::args::BenchArgs;
 pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     if args.list {
         return list();
+    }
+    if let Some(name) = args.suite {
+        try_outputs(args)?;
+        return suite::run(name, args, &options(args));
     }
     let workloads = chosen(&args.workloads).map_err(Failure::usage)?;
     try_outputs(args)?;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use jackfield_dialog::{MemoryLimits, MemoryStore};
+use jackfield_dialog::MemoryStore;
 use jackfield_engine::Engine;
 use jackfield_kernels::Cpu;
 use jackfield_model::Model;
@@ -40,7 +40,7 @@ pub(crate) fn assemble(settings: &Settings, dirs: &Dirs, keep_state: bool) -> Re
     Ok(Host {
         engine,
         registry,
-        sessions: Arc::new(MemoryStore::new(MemoryLimits::default())),
+        sessions: Arc::new(MemoryStore::new(settings.sessions.limits)),
         config: settings.server.clone(),
         swaps: Swaps::default(),
     })

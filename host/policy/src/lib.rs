@@ -14,6 +14,7 @@ mod call;
 mod cases;
 mod check;
 mod convert;
+mod dialog_rules;
 mod fault;
 mod host;
 mod inspect;
@@ -38,6 +39,7 @@ pub use background::step_aside;
 pub use breaker::{BreakerSettings, BreakerState, Trip};
 pub use call::{Call, Outcome};
 pub use cases::{Case, CaseFailure, Difference};
+pub use dialog_rules::{DialogRules, Migration, OnOtherSchema};
 pub use fault::Fault;
 pub use host::{HostServices, LogLevel, NoServices, Scored};
 pub use inspect::{ConfigProblem, Inspection, config_problems, inspect};
@@ -47,8 +49,8 @@ pub use policy::{Called, Policy, PolicyVersion, Upload};
 pub use record::{Answered, LogError, Record, RecordSettings, read_log};
 pub use refusal::Refusal;
 pub use registry::{
-    Applied, BreakerStatus, CandidateStatus, Change, Compared, Example, GenerationInfo, Lineup, Member,
-    Patch, PolicyStatus, Registry, RegistryError, RegistryOptions, Rollout, Share, Stage, StateError,
+    Applied, BreakerStatus, CandidateStatus, Change, Compared, Example, Fitted, GenerationInfo, Lineup,
+    Member, Patch, PolicyStatus, Registry, RegistryError, RegistryOptions, Rollout, Share, Stage, StateError,
     VersionStatus,
 };
 pub use replay::{Changed, Group, Replay, Replayed};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{breaker::BreakerSettings, scope::Scope};
+use crate::{breaker::BreakerSettings, dialog_rules::DialogRules, scope::Scope};
 
 /// The four kinds of policy, each a world of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -159,6 +159,8 @@ pub struct Manifest {
     pub scope: Scope,
     /// What it may get wrong before it is taken out.
     pub breaker: BreakerSettings,
+    /// What becomes of dialogs that another version has written.
+    pub dialog: DialogRules,
 }
 
 /// As written: what has no plain default is an option here.
@@ -181,6 +183,8 @@ struct Written {
     scope: Scope,
     #[serde(default)]
     breaker: BreakerSettings,
+    #[serde(default)]
+    dialog: DialogRules,
 }
 
 /// What is wrong with a manifest, in a sentence.
@@ -201,6 +205,7 @@ impl Manifest {
             headers: Vec::new(),
             scope: Scope::default(),
             breaker: BreakerSettings::default(),
+            dialog: DialogRules::default(),
         }
     }
 
@@ -236,6 +241,7 @@ impl Manifest {
         within("number of headers", self.headers.len() as u64, 0, 64)?;
         self.scope.validate()?;
         self.breaker.validate()?;
+        self.dialog.validate().map_err(ManifestError)?;
         match self.headers.iter().find(|name| !is_header(name)) {
             Some(name) => Err(ManifestError(format!("headers: `{name}` is not a header name in lower case"))),
             None => Ok(()),
@@ -267,6 +273,7 @@ impl TryFrom<Written> for Manifest {
             headers: written.headers,
             scope: written.scope,
             breaker: written.breaker,
+            dialog: written.dialog,
         };
         manifest.validate()?;
         Ok(manifest)

@@ -11,15 +11,16 @@ use axum::{Json, Router};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::app::{App, unix_time};
+use crate::app::{App, unix_ms, unix_time};
 use crate::error::ApiError;
 use crate::http::auth::Tenant;
 use crate::http::{body, guard};
 use crate::openai::request::{self, TokenizeInput};
 use crate::openai::response::{Dialect, Head};
 use crate::respond::{self, Options};
+use crate::session;
 use crate::turn::ask::{Ask, Caller};
-use crate::turn::{self, TRACE_HEADER, Trace, prompt};
+use crate::turn::{self, SESSION_HEADER, TRACE_HEADER, Trace, prompt};
 
 /// Everything that is served on the API's address.
 pub(crate) fn router(app: Arc<App>) -> Router {
@@ -29,7 +30,11 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/tokenize", post(tokenize))
         .route("/detokenize", post(detokenize))
         .layer(from_fn_with_state(Arc::clone(&app), guard::draining));
-    let router = work.route("/v1/models", get(models)).route("/v1/models/{*id}", get(model)).merge(health());
+    let router = work
+        .route("/v1/models", get(models))
+        .route("/v1/models/{*id}", get(model))
+        .merge(session::api::routes())
+        .merge(health());
     finish(router, app)
 }
 
@@ -77,6 +82,9 @@ async fn answer(app: Arc<App>, request: Request, decode: Decode) -> Response {
     if let Ok(value) = HeaderValue::from_str(&format!("req-{id}")) {
         headers.insert("x-request-id", value);
     }
+    if let Some(value) = trace.session.as_deref().and_then(|note| HeaderValue::from_str(note).ok()) {
+        headers.insert(SESSION_HEADER, value);
+    }
     if let Some(value) = trace.header().filter(|_| wants_trace) {
         headers.insert(TRACE_HEADER, value);
     }
@@ -95,9 +103,8 @@ async fn run(
     drop(body);
     let head = head(app, &ask, id);
     let (stream, include_usage, choices) = (ask.common.stream, ask.common.include_usage, ask.common.n);
-    let unix_ms = i64::try_from(unix_time().as_millis()).unwrap_or(i64::MAX);
     let wants_trace = Trace::is_wanted(&headers);
-    let caller = Caller { tenant, id: format!("turn-{id}"), headers, unix_ms };
+    let caller = Caller { tenant, id: format!("turn-{id}"), headers, unix_ms: unix_ms() };
     let events = turn::begin(app, caller, ask, trace).await?.into_events();
     if stream {
         let trace = wants_trace.then(|| trace.clone());
@@ -108,7 +115,8 @@ async fn run(
     }
 }
 
-async fn read(app: &App, request: Request) -> Result<(HeaderMap, Tenant, Bytes), ApiError> {
+/// Whose request it is, and its body: JSON, whole.
+pub(crate) async fn read(app: &App, request: Request) -> Result<(HeaderMap, Tenant, Bytes), ApiError> {
     let (parts, body) = request.into_parts();
     let tenant = app.tenant(&parts.headers)?;
     guard::check_json(&parts.headers)?;

@@ -18,8 +18,8 @@ use crate::http::body::BodyLimits;
 use crate::http::guard;
 use crate::metrics::{Metrics, Readings, Swaps, VersionReading};
 use crate::openai::Bounds;
+use crate::session::{Lines, Sessions};
 use crate::turn::filter::batch::Desks;
-use crate::turn::session::Busy;
 
 /// Times to the first text that the median is taken of.
 const RECENT_TTFTS: usize = 64;
@@ -45,11 +45,10 @@ pub struct Host {
 pub(crate) struct App {
     pub(crate) engine: Engine,
     pub(crate) registry: Arc<Registry>,
-    pub(crate) sessions: Arc<dyn SessionStore>,
+    pub(crate) sessions: Sessions,
     pub(crate) config: ServerConfig,
     pub(crate) metrics: Metrics,
     pub(crate) desks: Desks,
-    pub(crate) busy: Arc<Busy>,
     pub(crate) model_id: String,
     pub(crate) started_unix_s: u64,
     pub(crate) admin_keys: Keys,
@@ -69,7 +68,6 @@ impl App {
         Ok(Arc::new(App {
             metrics: Metrics::new(swaps, reader(&engine, &registry, &permits, config.request_permits)),
             desks: Desks::default(),
-            busy: Arc::default(),
             model_id,
             started_unix_s: unix_time().as_secs(),
             admin_keys: Keys::admin(config.admin_key.as_deref()),
@@ -80,7 +78,11 @@ impl App {
             ids: Ids::new()?,
             engine,
             registry,
-            sessions,
+            sessions: Sessions {
+                store: sessions,
+                lines: Arc::new(Lines::default()),
+                config: config.sessions.clone(),
+            },
             config,
         }))
     }
@@ -183,6 +185,11 @@ fn authenticate(keys: &Keys, headers: &HeaderMap) -> Result<Tenant, ApiError> {
 /// Since 1970, on the machine's clock.
 pub(crate) fn unix_time() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+/// The same in milliseconds.
+pub(crate) fn unix_ms() -> i64 {
+    i64::try_from(unix_time().as_millis()).unwrap_or(i64::MAX)
 }
 
 /// Ids that nobody can guess from others: a keyed hash of a counter, the key drawn at the start.

@@ -57,8 +57,45 @@ pub struct ServerConfig {
     /// Share of a prompt's tokens that compressors are asked to keep when no router decides, above 0; 1 or none leaves
     /// prompts alone.
     pub compress_to: Option<f32>,
+    /// How sessions are treated.
+    pub sessions: SessionConfig,
     /// Who may sign policies that are pushed.
     pub trust: Trust,
+}
+
+/// How sessions are treated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionConfig {
+    /// Turns of one session that may wait while another runs; one more gets 409. With 0 nobody waits.
+    pub waiting_turns: usize,
+    /// What becomes of a turn when another host committed one of the same session in between.
+    pub on_conflict: OnConflict,
+    /// What becomes of a turn whose session has expired.
+    pub on_expired: OnExpired,
+}
+
+/// What becomes of a turn when another host committed one of the same session in between.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnConflict {
+    /// It gets 409, and nothing of it is kept.
+    Refuse,
+    /// It is added after the other: slots are united, and where both changed one, the later turn wins.
+    Merge,
+}
+
+/// What becomes of a turn whose session has expired.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnExpired {
+    /// It gets 410.
+    Refuse,
+    /// It begins the session anew; the answer's `x-jackfield-session` says `restarted`.
+    Restart,
+}
+
+impl Default for SessionConfig {
+    fn default() -> Self {
+        SessionConfig { waiting_turns: 8, on_conflict: OnConflict::Refuse, on_expired: OnExpired::Refuse }
+    }
 }
 
 impl Default for ServerConfig {
@@ -79,6 +116,7 @@ impl Default for ServerConfig {
             utc_offset_minutes: 0,
             locale: "en".into(),
             compress_to: Some(0.5),
+            sessions: SessionConfig::default(),
             trust: Trust::default(),
         }
     }

@@ -16,10 +16,11 @@ mod metrics;
 pub mod openai;
 mod respond;
 mod serve;
+mod session;
 mod turn;
 
 pub use app::Host;
-pub use config::{ApiKey, ConfigError, ServerConfig};
+pub use config::{ApiKey, ConfigError, OnConflict, OnExpired, ServerConfig, SessionConfig};
 pub use error::ApiError;
 pub use metrics::Swaps;
 pub use serve::{ServeError, serve};

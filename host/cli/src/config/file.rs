@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::policies::{DistributionTable, PolicyTable};
+use super::sessions::SessionsTable;
 use super::{ConfigError, MIB};
 
 /// `jackfield.toml`: what `jackfield serve --config` reads. Every field may be left out; paths are relative to the file.
@@ -45,6 +46,8 @@ pub(super) struct File {
     pub(super) engine: EngineTable,
     /// Names and limits of the HTTP side.
     pub(super) server: ServerTable,
+    /// Where sessions are kept, for how long, and how they are treated.
+    pub(super) sessions: SessionsTable,
     /// Which calls of policies are written down.
     pub(super) record: Option<RecordTable>,
 }
@@ -222,6 +225,7 @@ impl ServerTable {
             // Not of this table.
             keys: default.keys,
             admin_key: default.admin_key,
+            sessions: default.sessions,
             trust: default.trust,
         }
     }

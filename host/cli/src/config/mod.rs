@@ -4,6 +4,7 @@ mod command;
 mod file;
 mod place;
 mod policies;
+mod sessions;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ pub(crate) use command::run;
 use file::{File, Key, RecordTable};
 pub(crate) use place::ConfigFile;
 pub(crate) use policies::{FileOrTable, PolicyRef};
+pub(crate) use sessions::SessionSettings;
 
 use crate::args::ServeArgs;
 use crate::dirs::Dirs;
@@ -38,6 +40,8 @@ pub(crate) struct Settings {
     pub(crate) cores: Option<Vec<usize>>,
     pub(crate) engine: EngineConfig,
     pub(crate) server: ServerConfig,
+    /// Where sessions are kept.
+    pub(crate) sessions: SessionSettings,
     pub(crate) record: Option<RecordSettings>,
     /// Policies by reference, as they stand in the file.
     pub(crate) references: Vec<PolicyRef>,
@@ -77,6 +81,8 @@ pub(crate) enum ConfigError {
     NoCores,
     #[error("threads is 0; give at least 1")]
     NoThreads,
+    #[error("sessions.{0} is 0; give at least 1")]
+    NoSessions(&'static str),
     #[error("engine.{0} is 0; give at least 1")]
     NoEngine(&'static str),
     #[error(
@@ -146,9 +152,11 @@ impl Settings {
             engine: file.engine.over(EngineConfig::default()),
             server: ServerConfig {
                 keys: file.keys.into_iter().map(|Key { key, tenant }| ApiKey { key, tenant }).collect(),
+                sessions: file.sessions.treatment(),
                 admin_key: args.admin_key.clone().or(file.admin_key).filter(|key| !key.is_empty()),
                 ..server
             },
+            sessions: file.sessions.kept()?,
             record: file.record.map(RecordTable::checked).transpose()?,
             references: file.policy.into_iter().map(PolicyRef::from).collect(),
             fetching: file.distribution.fetching()?,

@@ -2,6 +2,8 @@
 
 use jackfield_engine::{Activations, KvType};
 
+use jackfield_server::{OnConflict, OnExpired, SessionConfig};
+
 use super::*;
 use clap::Parser;
 
@@ -129,6 +131,24 @@ fn what_the_server_cannot_serve_is_named() {
         assert!(error.contains(name), "{line}: {error}");
     }
     assert!(settings("[server]\ncompress_to = 1", &[]).is_ok(), "prompts are left alone");
+}
+
+#[test]
+fn sessions_are_kept_and_treated_as_set() {
+    let table = "[sessions]\nttl_s = 60\nmax_sessions = 5\nmax_kib = 7\nwaiting_turns = 0\n\
+                 on_conflict = 'merge'\non_expired = 'restart'";
+    let set = settings(table, &[]).expect("good");
+    let limits = set.sessions.limits;
+    assert_eq!((limits.ttl.as_secs(), limits.max_sessions, limits.max_session_bytes), (60, 5, 7 << 10));
+    let treated =
+        SessionConfig { waiting_turns: 0, on_conflict: OnConflict::Merge, on_expired: OnExpired::Restart };
+    assert_eq!(set.server.sessions, treated);
+    assert_eq!(settings("", &[]).expect("good").server.sessions, SessionConfig::default());
+    for name in ["ttl_s", "max_sessions", "max_kib"] {
+        let error = refusal(&format!("[sessions]\n{name} = 0"), &[]);
+        assert!(error.contains(&format!("sessions.{name}")), "{error}");
+    }
+    assert!(refusal("[sessions]\non_conflict = 'fight'", &[]).contains("merge"));
 }
 
 #[test]

@@ -9,6 +9,7 @@ use super::{candidate::Candidate, deployed::Deployed, shadow::ShadowCall, unix_m
 use crate::{
     Fault, HostServices, Kind, Outcome, Policy, PolicyVersion,
     call::Call,
+    dialog_rules::{Fit, reads_schema, restarted},
     policy::Called,
     record::{Noting, Record, Recorder},
     types::{
@@ -38,6 +39,17 @@ pub struct Member {
     shadow: Option<Arc<Candidate>>,
     observers: Observers,
     generation: u64,
+    /// Those before it, the latest first, where it may leave dialogs to them.
+    earlier: Vec<Arc<Deployed>>,
+}
+
+/// How a dialog came to be one that the policy can read.
+#[derive(Debug)]
+pub struct Fitted {
+    /// The version that goes on with it in the member's place.
+    pub instead: Option<Member>,
+    /// What was done, for the trace; none where nothing was.
+    pub did: Option<String>,
 }
 
 impl std::fmt::Debug for Member {
@@ -54,7 +66,37 @@ impl Member {
         generation: u64,
     ) -> Member {
         let shadow = shadow.filter(|shadow| shadow.is_compared(unix_ms()));
-        Member { deployed, shadow, observers: observers.clone(), generation }
+        Member { deployed, shadow, observers: observers.clone(), generation, earlier: Vec::new() }
+    }
+
+    /// With the versions before it, the latest first.
+    pub(super) fn after<'a>(self, earlier: impl Iterator<Item = &'a Arc<Deployed>>) -> Member {
+        let keeps = self.policy().manifest().dialog.keeps();
+        Member { earlier: earlier.filter(|_| keeps).cloned().collect(), ..self }
+    }
+
+    /// Makes `dialog` one that can be read, by what the manifest says of other schemas: or names the earlier version that goes
+    /// on with it.
+    pub fn fit(&self, dialog: &mut Dialog) -> Fitted {
+        let policy = self.policy();
+        let description = policy.description();
+        let (own, from) = (description.dialog_schema, dialog.schema);
+        let (after, did) = match policy.manifest().dialog.fit(dialog, own, &description.reads_dialog_schemas)
+        {
+            Fit::AsIs => return Fitted { instead: None, did: None },
+            Fit::Migrated(after) => (after, format!("dialog migrated from schema {from} to {own}")),
+            Fit::Kept => match self.earlier.iter().find(|earlier| reads(earlier.policy(), from)) {
+                Some(earlier) => {
+                    let instead = Member::new(earlier.clone(), None, &self.observers, self.generation);
+                    let did = format!("dialog of schema {from} left to {}", earlier.policy().version());
+                    return Fitted { instead: Some(instead), did: Some(did) };
+                }
+                None => (restarted(dialog), restart_note(from)),
+            },
+            Fit::Restarted(after) => (after, restart_note(from)),
+        };
+        *dialog = after;
+        Fitted { instead: None, did: Some(did) }
     }
 
     /// The policy. Calls made through it are not watched, and pass its breaker by.
@@ -185,4 +227,13 @@ impl Member {
             }
         }
     }
+}
+
+fn reads(policy: &Policy, schema: u32) -> bool {
+    let description = policy.description();
+    reads_schema(schema, description.dialog_schema, &description.reads_dialog_schemas)
+}
+
+fn restart_note(from: u32) -> String {
+    format!("dialog restarted: nothing reads its schema {from}")
 }

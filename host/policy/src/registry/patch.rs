@@ -30,7 +30,7 @@ pub(super) struct Entry {
     pub(super) active: Option<Arc<Deployed>>,
     pub(super) candidate: Option<Arc<Candidate>>,
     /// The latest last.
-    pub(super) earlier: Vec<Arc<Policy>>,
+    pub(super) earlier: Vec<Arc<Deployed>>,
     /// Versions that broke: not gone back to by themselves.
     pub(super) quarantined: Vec<PolicyVersion>,
 }
@@ -72,7 +72,7 @@ impl Entry {
 
     /// What `rollback` goes back to.
     pub(super) fn latest_earlier(&self) -> Option<&Arc<Policy>> {
-        self.earlier.last()
+        self.earlier.last().map(|deployed| deployed.policy())
     }
 
     /// With the latest earlier version in force. What was gone back from is not kept.
@@ -84,7 +84,8 @@ impl Entry {
 
     /// The last version before the active one that did not break, and how many later ones did.
     pub(super) fn last_good(&self) -> Option<&Arc<Policy>> {
-        self.earlier.iter().rev().find(|policy| !self.quarantined.contains(policy.version()))
+        let mut earlier = self.earlier.iter().rev().map(|deployed| deployed.policy());
+        earlier.find(|policy| !self.quarantined.contains(policy.version()))
     }
 
     /// After a version broke: a candidate is withdrawn, the active one replaced by `good`, the last good one.
@@ -100,7 +101,7 @@ impl Entry {
             return Some(Entry { candidate: None, quarantined, ..self.clone() });
         }
         let good = good.filter(|_| self.active.as_ref().is_some_and(is))?;
-        let is_before = |policy: &&Arc<Policy>| policy.version() != good.policy().version();
+        let is_before = |earlier: &&Arc<Deployed>| earlier.policy().version() != good.policy().version();
         let earlier = self.earlier.iter().take_while(is_before).cloned().collect();
         Some(Entry { active: Some(good), earlier, quarantined, ..self.clone() })
     }
@@ -108,12 +109,13 @@ impl Entry {
     /// All versions that are held.
     pub(super) fn versions(&self) -> impl Iterator<Item = &Arc<Policy>> {
         let candidate = self.candidate.iter().map(|candidate| candidate.deployed.policy());
-        self.active.iter().map(|active| active.policy()).chain(candidate).chain(&self.earlier)
+        let earlier = self.earlier.iter().map(|earlier| earlier.policy());
+        self.active.iter().map(|active| active.policy()).chain(candidate).chain(earlier)
     }
 
-    fn with_active(&self) -> Vec<Arc<Policy>> {
+    fn with_active(&self) -> Vec<Arc<Deployed>> {
         let mut earlier = self.earlier.clone();
-        earlier.extend(self.active.as_ref().map(|active| active.policy().clone()));
+        earlier.extend(self.active.clone());
         earlier.drain(..earlier.len().saturating_sub(KEPT_VERSIONS));
         earlier
     }
@@ -196,11 +198,13 @@ impl Patch {
         let is_for = |deployed: &Deployed| deployed.policy().manifest().scope.takes(turn, model);
         let candidate = entry.candidate.as_ref().filter(|candidate| is_for(&candidate.deployed));
         if let Some(canary) = candidate.filter(|candidate| candidate.takes(turn)) {
-            return Some(Member::new(canary.deployed.clone(), None, &self.observers, self.generation));
+            let member = Member::new(canary.deployed.clone(), None, &self.observers, self.generation);
+            return Some(member.after(entry.active.iter().chain(entry.earlier.iter().rev())));
         }
         let active = entry.active.clone().filter(|active| is_for(active))?;
         let shadow = candidate.filter(|candidate| candidate.stage == Stage::Shadow).cloned();
-        Some(Member::new(active, shadow, &self.observers, self.generation))
+        let member = Member::new(active, shadow, &self.observers, self.generation);
+        Some(member.after(entry.earlier.iter().rev()))
     }
 }
 

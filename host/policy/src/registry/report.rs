@@ -216,7 +216,7 @@ pub(super) fn status(entry: &Entry) -> Option<PolicyStatus> {
         description: policy.description().clone(),
         config: policy.config().clone(),
         component_bytes: policy.component().len(),
-        earlier: entry.earlier.iter().rev().map(|policy| policy.version().clone()).collect(),
+        earlier: entry.earlier.iter().rev().map(|earlier| earlier.policy().version().clone()).collect(),
         candidate: entry.candidate.as_deref().map(candidate_status),
         breaker: breaker_status(active),
         stats: policy.stats(),
@@ -255,7 +255,7 @@ pub(super) fn versions(entry: &Entry) -> Vec<VersionStatus> {
         (state, candidate.deployed.policy())
     });
     let active = entry.active.iter().map(|active| ("active", active.policy()));
-    let earlier = entry.earlier.iter().rev().map(|policy| ("earlier", policy));
+    let earlier = entry.earlier.iter().rev().map(|earlier| ("earlier", earlier.policy()));
     let all = candidate.chain(active).chain(earlier);
     all.map(|(state, policy)| version_status(state, policy, &entry.quarantined)).collect()
 }

@@ -143,7 +143,7 @@ impl StoredEntry {
             earlier: self
                 .earlier
                 .into_iter()
-                .filter_map(|upload| prepare(upload).map_err(spare).ok())
+                .filter_map(|upload| deploy(upload).map_err(spare).ok())
                 .collect(),
             quarantined: self.quarantined,
         })
@@ -163,7 +163,7 @@ impl Named {
                     salt: candidate.salt,
                 },
             }),
-            earlier: entry.earlier.iter().map(|policy| Version::of(policy)).collect(),
+            earlier: entry.earlier.iter().map(|earlier| Version::of(earlier.policy())).collect(),
             quarantined: entry.quarantined.clone(),
         }
     }

@@ -16,7 +16,7 @@ const MOST_VALUES: usize = 500_000;
 /// # Errors
 /// 400 for an empty body, a syntax error, a number outside double precision, nesting beyond 128, a key that an object
 /// names twice, or anything but an object.
-pub(super) fn object(body: &[u8]) -> Result<Map<String, Value>, ApiError> {
+pub(crate) fn object(body: &[u8]) -> Result<Map<String, Value>, ApiError> {
     if body.iter().all(u8::is_ascii_whitespace) {
         return Err(ApiError::bad_request("invalid_json", "The body is empty; send a JSON object"));
     }

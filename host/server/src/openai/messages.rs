@@ -58,7 +58,7 @@ impl Message {
 }
 
 /// Reads `messages`: at least one, each with a known role and the content its role needs.
-pub(super) fn messages(fields: &Fields<'_>) -> Result<Vec<Message>, ApiError> {
+pub(crate) fn messages(fields: &Fields<'_>) -> Result<Vec<Message>, ApiError> {
     let path = fields.path("messages");
     let values = array(fields.required("messages")?, &path)?;
     if values.is_empty() {

@@ -9,6 +9,9 @@ mod sampling;
 pub(crate) mod sse;
 mod unsupported;
 
+pub(crate) use fields::Fields;
+pub(crate) use json::object;
+pub(crate) use messages::messages as message_list;
 pub use messages::{Message, Role};
 pub use sampling::{
     Bounds, Common, MOST_ALTERNATIVES, MOST_BIASES, MOST_CHOICES, MOST_STOP_BYTES, MOST_STOPS, Sampling,

@@ -80,6 +80,12 @@ pub fn chat(body: &[u8], bounds: Bounds) -> Result<ChatRequest, ApiError> {
     unsupported::check_chat(&fields)?;
     check_best_of(&fields)?;
     let common = common(&fields, bounds)?;
+    if common.session.is_some() && common.n > 1 {
+        return Err(invalid(
+            "n",
+            "must be 1 with `session`: a dialog goes on in one way; branch it for others",
+        ));
+    }
     let messages = messages(&fields)?;
     let newer = max_tokens(&fields, "max_completion_tokens")?;
     let older = max_tokens(&fields, "max_tokens")?;

@@ -10,11 +10,11 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use super::filter::{Chain, Filter, FilterFault, Passed, Shown, Token};
-use super::session::OpenSession;
 use super::source::Source;
-use crate::app::App;
+use crate::app::{App, unix_ms};
 use crate::error::ApiError;
 use crate::openai::response::{Reason, ShownToken, Usage};
+use crate::session::{OpenSession, Outcome};
 
 /// What happens to an answer.
 #[derive(Debug)]
@@ -39,6 +39,8 @@ pub(crate) struct Parts {
     pub(crate) prompt_tokens: usize,
     pub(crate) deadline: Option<Instant>,
     pub(crate) session: Option<OpenSession>,
+    /// The generation of policies that the turn runs under.
+    pub(crate) generation: u64,
     pub(crate) permit: OwnedSemaphorePermit,
     /// When the request came.
     pub(crate) started: Instant,
@@ -57,6 +59,9 @@ pub(crate) struct Answer {
     prompt_tokens: usize,
     deadline: Option<Instant>,
     session: Option<OpenSession>,
+    generation: u64,
+    /// What was sent, where a session is to remember it.
+    said: Option<String>,
     _permit: OwnedSemaphorePermit,
     started: Instant,
     delivered: Option<Instant>,
@@ -92,7 +97,9 @@ impl Answer {
             last: None,
             prompt_tokens: parts.prompt_tokens,
             deadline: parts.deadline,
+            said: parts.session.is_some().then(String::new),
             session: parts.session,
+            generation: parts.generation,
             _permit: parts.permit,
             started: parts.started,
             delivered: None,
@@ -169,6 +176,9 @@ impl Answer {
     fn deliver(&mut self, choice: u32, passed: Passed, finish: Option<Finish>) {
         if !passed.text.is_empty() || !passed.tokens.is_empty() {
             self.time_delivery();
+            if let Some(said) = &mut self.said {
+                said.push_str(&passed.text);
+            }
             let tokens = passed.tokens.into_iter().map(|shown| self.show(shown)).collect();
             self.events.push_back(Event::Text { choice, text: passed.text, tokens });
         }
@@ -224,10 +234,12 @@ impl Answer {
 
     async fn finish(&mut self, usage: Usage) {
         self.source = None;
-        if let Some(session) = self.session.take()
-            && let Err(error) = session.commit().await
-        {
-            return self.fail(error);
+        if let Some(session) = self.session.take() {
+            let outcome =
+                Outcome { answer: self.said.take(), generation: self.generation, unix_ms: unix_ms() };
+            if let Err(error) = session.commit(outcome).await {
+                return self.fail(error);
+            }
         }
         self.app.metrics.used(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens);
         self.events.extend(self.last.take());

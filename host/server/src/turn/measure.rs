@@ -50,7 +50,7 @@ impl Measured {
     /// What a client would be told: a request that is none, a refusal, a fault.
     pub async fn start(&self, body: &[u8]) -> Result<Start, ApiError> {
         let Measured(app) = self;
-        let ask = Ask::from(request::chat(body, app.bounds())?);
+        let mut ask = Ask::from(request::chat(body, app.bounds())?);
         let caller = Caller {
             tenant: TENANT.into(),
             id: app.new_id(""),
@@ -59,7 +59,7 @@ impl Measured {
         };
         let mut trace = Trace::default();
         let began = Instant::now();
-        let opened = super::open(app, &caller, &ask).await?;
+        let opened = super::open(app, &caller, &mut ask).await?;
         trace.generation = opened.lineup.generation();
         let filters = super::filters(app, &opened.lineup, &opened.turn, &caller.tenant);
         let (_opened, _ask, prepared) = super::prepare(app, ask, opened, &mut trace).await?;

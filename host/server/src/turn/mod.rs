@@ -8,7 +8,6 @@ pub mod measure;
 mod parts;
 mod prepare;
 pub(crate) mod prompt;
-pub(crate) mod session;
 mod source;
 pub(crate) mod trace;
 
@@ -21,17 +20,17 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 pub(crate) use answer::Event;
-pub(crate) use trace::{TRACE_HEADER, Trace};
+pub(crate) use trace::{SESSION_HEADER, TRACE_HEADER, Trace};
 
 use crate::app::App;
 use crate::error::ApiError;
+use crate::session::OpenSession;
 use answer::{Answer, Parts};
-use ask::{Ask, Caller};
+use ask::{Ask, Caller, Input};
 use filter::batch::Review;
 use filter::{Filter, Seat, Witness};
 use job::Needs;
 use prepare::{Prepared, Preparing};
-use session::OpenSession;
 use source::Source;
 
 /// What a turn holds from its first step to its last.
@@ -55,8 +54,10 @@ pub(crate) async fn begin(
 ) -> Result<Answer, ApiError> {
     let started = Instant::now();
     app.check_model(&ask.common.model)?;
-    let opened = open(app, &caller, &ask).await?;
+    let mut ask = ask;
+    let opened = open(app, &caller, &mut ask).await?;
     trace.generation = opened.lineup.generation();
+    trace.session = opened.session.as_ref().map(OpenSession::note);
     let filters = filters(app, &opened.lineup, &opened.turn, &caller.tenant);
     let stream_id = stream_id(&caller.id);
     let choices = ask.common.n;
@@ -85,18 +86,25 @@ pub(crate) async fn begin(
         prompt_tokens,
         deadline,
         session: opened.session,
+        generation: opened.lineup.generation(),
         permit: opened.permit,
         started,
         stream_id,
     }))
 }
 
-async fn open(app: &Arc<App>, caller: &Caller, ask: &Ask) -> Result<Opened, ApiError> {
+async fn open(app: &Arc<App>, caller: &Caller, ask: &mut Ask) -> Result<Opened, ApiError> {
     let permit = app.permit()?;
     let turn = Arc::new(ask.turn(caller, &app.config.locale, app.config.utc_offset_minutes));
     let lineup = app.registry.current().lineup(&turn, &ask.common.model);
     let session = match &ask.common.session {
-        Some(id) => Some(OpenSession::open(&app.sessions, &app.busy, &caller.tenant, id).await?),
+        Some(id) => {
+            let mut session = app.sessions.open(&caller.tenant, id, caller.unix_ms).await?;
+            if let Input::Chat(messages) = &mut ask.input {
+                *messages = session.take(messages);
+            }
+            Some(session)
+        }
         None => None,
     };
     let salt = job::salt(&caller.tenant, &app.engine.model().fingerprint);

@@ -91,6 +91,11 @@ impl Preparing<'_> {
             if messages.last().is_none_or(|last| last.role != Role::User) {
                 return Ok(None);
             }
+            let fitted = member.fit(dialog);
+            if let Some(did) = fitted.did {
+                self.trace.note(&name(member.policy()), Kind::SlotExtractor.world(), did, 0);
+            }
+            let member = fitted.instead.as_ref().unwrap_or(member);
             let from = messages.len().saturating_sub(RECENT_MESSAGES);
             let recent: Vec<_> = messages[from..].iter().map(for_policy).collect();
             let called = member.extract(self.turn, &recent, dialog);
@@ -166,7 +171,8 @@ impl Preparing<'_> {
         }
     }
 
-    /// One compressor after the other; what does not make the prompt shorter is not used.
+    /// One compressor after the other. What does not make the prompt shorter is not used, nor what breaks more of a cached
+    /// prefix than it saves.
     fn compress(
         &mut self,
         mut messages: Vec<Message>,
@@ -190,14 +196,21 @@ impl Preparing<'_> {
             }
             let shorter = shown_messages(&messages, apply_edits(&parts, &edits));
             let compressed = self.prompt(&shorter)?;
-            let note = format!("{} -> {} tokens", prompt.len(), compressed.len());
-            if compressed.len() < prompt.len() {
+            let to_read = |tokens: &[u32], cached: usize| tokens.len().saturating_sub(cached);
+            let now_cached = self.engine().cached_prefix(&compressed, &self.salt);
+            let (before, after) = (to_read(&prompt, cached), to_read(&compressed, now_cached));
+            let mut note = format!("{} -> {} tokens", prompt.len(), compressed.len());
+            let is_taken = compressed.len() < prompt.len() && after <= before;
+            if is_taken {
                 member.policy().saved(prompt.len() - compressed.len());
-                self.trace.note(&name(member.policy()), Kind::Compressor.world(), note, 0);
-                (messages, prompt) = (shorter, compressed);
+            } else if after > before {
+                note += &format!(": original kept, of which only {before} are to be read, not {after}");
             } else {
-                let note = format!("{note}: original kept");
-                self.trace.note(&name(member.policy()), Kind::Compressor.world(), note, 0);
+                note += ": original kept";
+            }
+            self.trace.note(&name(member.policy()), Kind::Compressor.world(), note, 0);
+            if is_taken {
+                (messages, prompt) = (shorter, compressed);
             }
         }
         Ok(prompt)

@@ -11,6 +11,8 @@ use super::filter::Tally;
 
 /// The request header that asks for the trace, and the response header that carries it.
 pub(crate) const TRACE_HEADER: &str = "x-jackfield-trace";
+/// The response header that names the session, the number of the turn, and whether the session had expired.
+pub(crate) const SESSION_HEADER: &str = "x-jackfield-session";
 /// Bytes of trace that a response header may have; clients and proxies refuse much larger heads.
 const MOST_HEADER_BYTES: usize = 6 << 10;
 
@@ -18,6 +20,8 @@ const MOST_HEADER_BYTES: usize = 6 << 10;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Trace {
     pub(crate) generation: u64,
+    /// The session of the turn, for the response header.
+    pub(crate) session: Option<String>,
     steps: Vec<Step>,
     /// What the output filters have done so far, by `name@version`; they go on after the others.
     filters: Vec<(String, Arc<Tally>)>,

@@ -1,0 +1,11 @@
+//! Sessions: the line of their turns, the one a turn has open, and what the API shows and makes of them.
+
+pub(crate) mod api;
+mod line;
+mod messages;
+mod open;
+mod request;
+mod view;
+
+pub(crate) use line::Lines;
+pub(crate) use open::{OpenSession, Outcome, Sessions};

@@ -1,0 +1,270 @@
+//! Sessions over the API: the client sends what is new, the host knows the rest; whose they are, how long they last, and what
+//! becomes of turns that meet.
+
+use std::collections::HashSet;
+use std::thread;
+use std::time::Duration;
+
+use jackfield_testkit::answer::{CHAT, chat, open, streamed, whole, with};
+use jackfield_testkit::ask::finish_of;
+use jackfield_testkit::generate::default_model;
+use jackfield_testkit::host::{HostOptions, RunningHost, tiny_model_file};
+use jackfield_testkit::http::{Client, Reply};
+use serde_json::{Value, json};
+
+const SESSIONS: &str = "/v1/sessions";
+
+fn host(config: &str) -> RunningHost {
+    RunningHost::start(&HostOptions {
+        model: tiny_model_file(),
+        config: config.into(),
+        ..HostOptions::default()
+    })
+}
+
+/// A host whose turns take their time.
+fn slow_host(config: &str) -> RunningHost {
+    RunningHost::start(&HostOptions {
+        model: default_model(),
+        config: config.into(),
+        ..HostOptions::default()
+    })
+}
+
+fn turn(session: &str, text: &str) -> Value {
+    chat(text, json!({"session": session, "max_tokens": 6, "temperature": 0}))
+}
+
+fn shown(api: &Client, session: &str) -> Value {
+    let reply = api.get(&format!("{SESSIONS}/{session}"));
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    reply.json()
+}
+
+/// Role and text of what a session remembers.
+fn said(session: &Value) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let messages = session["messages"].as_array().expect("messages");
+    messages.iter().map(|message| (text(&message["role"]), text(&message["content"]))).collect()
+}
+
+#[track_caller]
+fn refused(reply: &Reply, status: u16, code: &str, param: &str) {
+    let error = &reply.json()["error"];
+    assert_eq!(
+        (reply.status, &error["code"], &error["param"]),
+        (status, &json!(code), &json!(param)),
+        "{error}"
+    );
+}
+
+#[test]
+fn the_client_sends_what_is_new_and_gets_what_the_whole_dialog_would() {
+    let host = host("");
+    let system = json!({"role": "system", "content": "Answer in one word."});
+    let mut dialog = vec![system.clone()];
+    for (number, text) in ["hello there", "and then?", "why"].into_iter().enumerate() {
+        let user = json!({"role": "user", "content": text});
+        dialog.push(user.clone());
+        let mut body = turn("d", text);
+        if number == 0 {
+            body["messages"] = json!([system, user]);
+        }
+        let reply = host.api.post(CHAT, &body);
+        assert_eq!(reply.header("x-jackfield-session"), Some(&*format!("d;turn={}", number + 1)));
+        let answer = reply.json();
+        let sent_whole = with(turn("", ""), json!({"session": null, "messages": dialog}));
+        let other = host.api.post(CHAT, &sent_whole).json();
+        let content = &answer["choices"][0]["message"]["content"];
+        assert_eq!(content, &other["choices"][0]["message"]["content"], "turn {number}");
+        assert_eq!(answer["usage"]["prompt_tokens"], other["usage"]["prompt_tokens"]);
+        dialog.push(json!({"role": "assistant", "content": content}));
+    }
+    let session = shown(&host.api, "d");
+    let expected: Vec<_> = dialog
+        .iter()
+        .map(|m| {
+            (m["role"].as_str().expect("a role").to_owned(), m["content"].as_str().expect("text").to_owned())
+        })
+        .collect();
+    assert_eq!(said(&session), expected);
+    assert_eq!(
+        (&session["turns"], &session["id"], &session["parent"]),
+        (&json!(3), &json!("d"), &Value::Null)
+    );
+
+    // A client that keeps the dialog itself sends all of it, and nothing is doubled.
+    dialog.push(json!({"role": "user", "content": "go on"}));
+    whole(&host.api, CHAT, &with(turn("d", ""), json!({"messages": dialog})));
+    assert_eq!(said(&shown(&host.api, "d")).len(), dialog.len() + 1);
+}
+
+#[test]
+fn a_stream_is_remembered_as_it_was_sent() {
+    let host = host("");
+    let sent = streamed(&host.api, CHAT, &turn("s", "hello"));
+    assert_eq!(said(&shown(&host.api, "s"))[1], ("assistant".into(), sent.answer.text().to_owned()));
+    let more = turn("s", "more");
+    let both = with(more, json!({"n": 2}));
+    refused(&host.api.post(CHAT, &both), 400, "invalid_value", "n");
+}
+
+#[test]
+fn sessions_are_made_shown_listed_and_forgotten() {
+    let host = host("");
+    let api = &host.api;
+    let messages = json!([{"role": "system", "content": "be brief"}, {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": "hello"}]);
+    let made = api.post(SESSIONS, &json!({"id": "b", "messages": messages}));
+    assert_eq!(made.status, 201, "{}", made.text());
+    assert_eq!(made.json(), shown(api, "b"));
+    assert_eq!((&made.json()["turns"], &made.json()["messages"][0]["turn"]), (&json!(1), &json!(0)));
+    refused(&api.post(SESSIONS, &json!({"id": "b"})), 409, "session_exists", "id");
+    whole(api, CHAT, &turn("a", "hello"));
+    whole(api, CHAT, &turn("c", "hello"));
+    let page = api.get(&format!("{SESSIONS}?limit=2")).json();
+    assert_eq!((&page["data"][0]["id"], &page["data"][1]["id"]), (&json!("a"), &json!("b")));
+    assert_eq!((&page["has_more"], &page["last_id"]), (&json!(true), &json!("b")));
+    let rest = api.get(&format!("{SESSIONS}?limit=2&after=b")).json();
+    assert_eq!((&rest["data"][0]["id"], &rest["has_more"]), (&json!("c"), &json!(false)));
+
+    let deleted = api.delete(&format!("{SESSIONS}/b"));
+    assert_eq!((deleted.status, &deleted.json()["deleted"]), (200, &json!(true)));
+    for reply in [api.delete(&format!("{SESSIONS}/b")), api.get(&format!("{SESSIONS}/b/slots"))] {
+        refused(&reply, 404, "session_not_found", "session");
+    }
+    refused(&api.get(&format!("{SESSIONS}?limit=1000")), 400, "invalid_value", "limit");
+    refused(&api.post(SESSIONS, &json!({"name": "b"})), 400, "unknown_parameter", "name");
+}
+
+#[test]
+fn a_branch_goes_its_own_way() {
+    let host = host("");
+    for text in ["one", "two", "three"] {
+        whole(&host.api, CHAT, &turn("trunk", text));
+    }
+    let branch = host.api.post(&format!("{SESSIONS}/trunk/branch"), &json!({"id": "twig", "turn": 1}));
+    assert_eq!(branch.status, 201, "{}", branch.text());
+    assert_eq!(branch.json()["parent"], json!({"id": "trunk", "turn": 1}));
+    whole(&host.api, CHAT, &turn("twig", "other"));
+    let (trunk, twig) = (said(&shown(&host.api, "trunk")), said(&shown(&host.api, "twig")));
+    assert_eq!((trunk.len(), twig.len()), (6, 4));
+    assert_eq!(trunk[..2], twig[..2]);
+    assert_eq!((trunk[2].1.as_str(), twig[2].1.as_str()), ("two", "other"));
+    let too_late = host.api.post(&format!("{SESSIONS}/trunk/branch"), &json!({"turn": 4}));
+    refused(&too_late, 400, "invalid_value", "turn");
+    let nowhere = host.api.post(&format!("{SESSIONS}/nobody/branch"), &json!({}));
+    refused(&nowhere, 404, "session_not_found", "session");
+}
+
+#[test]
+fn ids_are_the_tenants_own_and_nobody_guesses_the_servers() {
+    let keys = "[[keys]]\nkey = 'sk-key-of-a'\ntenant = 'a'\n[[keys]]\nkey = 'sk-key-of-b'\ntenant = 'b'";
+    let host = host(keys);
+    let (a, b) = (host.api.with_key("sk-key-of-a"), host.api.with_key("sk-key-of-b"));
+    whole(&a, CHAT, &turn("default", "the code word is heron"));
+    whole(&b, CHAT, &turn("default", "the code word is otter"));
+    let own = |api: &Client| said(&shown(api, "default"))[0].1.clone();
+    assert!(own(&a).contains("heron") && own(&b).contains("otter"));
+    assert_eq!(a.get(SESSIONS).json()["data"].as_array().map(Vec::len), Some(1));
+    assert_eq!(host.api.get(SESSIONS).status, 401);
+    for id in ["", "../x", "d\u{435}fault", &"x".repeat(10 << 10), "a b"] {
+        refused(&a.post(CHAT, &turn(id, "hello")), 400, "invalid_value", "session");
+        refused(&a.post(SESSIONS, &json!({"id": id})), 400, "invalid_value", "id");
+    }
+    let made: Vec<String> = thread::scope(|scope| {
+        let makers: Vec<_> = (0..8)
+            .map(|_| {
+                scope.spawn(|| {
+                    let id =
+                        |_| a.post(SESSIONS, &json!({})).json()["id"].as_str().expect("an id").to_owned();
+                    (0..125).map(id).collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        makers.into_iter().flat_map(|maker| maker.join().expect("makes")).collect()
+    });
+    assert_eq!(made.iter().collect::<HashSet<_>>().len(), 1000);
+}
+
+#[test]
+fn turns_at_once_are_one_after_the_other_and_each_is_answered_once() {
+    let host = slow_host("[sessions]\nwaiting_turns = 32");
+    let api = &host.api;
+    let answers: Vec<(String, String)> = thread::scope(|scope| {
+        let turns: Vec<_> = (0..20)
+            .map(|number| {
+                scope.spawn(move || {
+                    let text = format!("turn number {number}");
+                    let body = turn("crowd", &text);
+                    let answer = if number % 2 == 0 {
+                        streamed(api, CHAT, &body).answer
+                    } else {
+                        whole(api, CHAT, &body)
+                    };
+                    (text, answer.text().to_owned())
+                })
+            })
+            .collect();
+        // One more that is given up in the middle.
+        let long = with(turn("crowd", "given up"), json!({"max_tokens": 400, "ignore_eos": true}));
+        let mut events = open(api, CHAT, &with(long, json!({"stream": true})));
+        events.next_data();
+        drop(events);
+        turns.into_iter().map(|turn| turn.join().expect("answered")).collect()
+    });
+    host.settle();
+    let remembered = said(&shown(api, "crowd"));
+    let pairs: HashSet<_> = remembered.chunks(2).map(|pair| (pair[0].1.clone(), pair[1].1.clone())).collect();
+    assert_eq!(remembered.len(), 40, "nothing is left of the one that was given up");
+    assert_eq!(pairs, answers.into_iter().collect());
+}
+
+#[test]
+fn where_nobody_may_wait_a_second_turn_is_sent_away_and_deleting_too() {
+    let host = slow_host("[sessions]\nwaiting_turns = 0");
+    let long = with(turn("s", "hello"), json!({"max_tokens": 2000, "ignore_eos": true, "stream": true}));
+    let mut running = open(&host.api, CHAT, &long);
+    running.next_data();
+    let second = host.api.post(CHAT, &turn("s", "me too"));
+    refused(&second, 409, "session_conflict", "session");
+    assert_eq!(second.header("retry-after"), Some("1"));
+    refused(&host.api.delete(&format!("{SESSIONS}/s")), 409, "session_conflict", "session");
+    drop(running);
+    host.settle();
+    whole(&host.api, CHAT, &turn("s", "now"));
+    assert_eq!(said(&shown(&host.api, "s"))[0].1, "now");
+}
+
+#[test]
+fn what_is_deleted_behind_a_turn_is_gone_when_it_has_been_answered() {
+    let host = slow_host("");
+    let long = with(turn("s", "hello"), json!({"max_tokens": 300, "ignore_eos": true, "stream": true}));
+    thread::scope(|scope| {
+        let mut running = open(&host.api, CHAT, &long);
+        running.next_data();
+        let deleting = scope.spawn(|| host.api.delete(&format!("{SESSIONS}/s")));
+        let events = running.rest();
+        assert_eq!(finish_of(&events), Some("length"), "{events:?}");
+        assert_eq!(deleting.join().expect("deletes").status, 200);
+    });
+    refused(&host.api.get(&format!("{SESSIONS}/s")), 404, "session_not_found", "session");
+}
+
+#[test]
+fn use_renews_a_session_and_one_that_expired_says_so() {
+    let host = host("[sessions]\nttl_s = 2");
+    for _ in 0..4 {
+        whole(&host.api, CHAT, &turn("kept", "hello"));
+        thread::sleep(Duration::from_secs(1));
+    }
+    assert_eq!(shown(&host.api, "kept")["turns"], 4);
+    whole(&host.api, CHAT, &turn("left", "hello"));
+    thread::sleep(Duration::from_millis(2500));
+    let gone = host.api.post(CHAT, &turn("left", "are you there?"));
+    refused(&gone, 410, "session_expired", "session");
+    assert!(gone.text().contains("POST /v1/sessions"), "{}", gone.text());
+    assert_eq!(host.api.post(SESSIONS, &json!({"id": "left"})).status, 201, "made anew");
+    whole(&host.api, CHAT, &turn("left", "hello again"));
+    assert_eq!(shown(&host.api, "left")["turns"], 1);
+}
