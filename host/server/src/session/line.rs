@@ -107,11 +107,12 @@ mod tests {
     #[tokio::test]
     async fn who_gives_up_waiting_leaves_the_line() {
         let lines = Arc::new(Lines::default());
-        let first = lines.enter(&key("a"), 1).await.unwrap();
-        let mut second = Box::pin(lines.enter(&key("a"), 1));
+        let a = key("a");
+        let first = lines.enter(&a, 1).await.unwrap();
+        let mut second = Box::pin(lines.enter(&a, 1));
         assert!(second.as_mut().now_or_never().is_none());
         drop(second);
-        let mut third = Box::pin(lines.enter(&key("a"), 1));
+        let mut third = Box::pin(lines.enter(&a, 1));
         assert!(third.as_mut().now_or_never().is_none(), "its place is free again");
         drop(first);
         drop(third.await.unwrap());
