@@ -45,10 +45,10 @@ pub struct Figures {
 
 /// Measures the shipped rules.
 pub fn measure() -> Result<Figures, String> {
-    let (policy, rules) = (slots::policy()?, courtesy::rules()?);
+    let (player, rules) = (slots::Player::new()?, courtesy::rules()?);
     let mut figures = Figures::default();
     for dialog in load()? {
-        slots::play(&policy, &dialog, &mut figures)?;
+        player.play(&dialog, &mut figures)?;
         courtesy::drop_from(&rules, &dialog, &mut figures)?;
     }
     Ok(figures)
