@@ -1,7 +1,7 @@
 //! The figures of a measurement, by half and language, and a list of what went wrong in the half that rules are written by.
 
 use crate::{Dialog, GoldSlot, Lang, Split, Turn, courtesy, load, slots};
-use jackfield_sdk::Slot;
+use jackfield_sdk::{Slot, Value};
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 
@@ -10,7 +10,7 @@ use std::fmt::{self, Display};
 pub struct Counts {
     /// Dialogs.
     pub dialogs: usize,
-    /// Those at whose end all of the goal is known.
+    /// Those in which all slots of the goal were known, each with the value that it had last.
     pub goals: usize,
     /// Turns of the user.
     pub turns: usize,
@@ -98,10 +98,9 @@ impl Figures {
         all
     }
 
-    pub(crate) fn goal(&mut self, dialog: &Dialog, known: &[Slot]) {
-        let reached = dialog.goal.iter().filter(|(name, _)| *name != "action").all(|(name, value)| {
-            known.iter().any(|slot| slot.name == *name && value.is(&slot.value))
-        });
+    pub(crate) fn goal(&mut self, dialog: &Dialog, known: &BTreeMap<String, Value>) {
+        let slots = dialog.goal.iter().filter(|(name, _)| *name != "action");
+        let reached = slots.into_iter().all(|(name, value)| known.get(name).is_some_and(|found| value.is(found)));
         let group = self.group(dialog);
         group.dialogs += 1;
         group.goals += usize::from(reached);

@@ -6,24 +6,24 @@ use jackfield_sdk::slot_extraction::{Dialog as State, Next, SlotExtractor, Trans
 use jackfield_sdk::{Message, Policy, Role, Slot};
 use slots_orders::SlotsOrders;
 use slots_orders::civil::Day;
-use slots_orders::config::Config;
+use slots_orders::config::{Config, Expects};
 use slots_orders::reader::Reader;
 use slots_orders::text::Text;
+use std::collections::BTreeMap;
 
 /// The policy with its shipped rules, and what it reads before its steps forget wishes that they carry out.
 pub struct Player {
     policy: SlotsOrders,
     reader: Reader,
-    /// States that have just asked for the order number.
-    asking: Vec<String>,
+    /// What each state has just asked for.
+    asking: BTreeMap<String, Expects>,
 }
 
 impl Player {
     /// Reads the shipped rules.
     pub fn new() -> Result<Player, String> {
         let config: Config = shipped("slots-orders")?;
-        let asks = |expects: &Option<String>| expects.as_deref() == Some("order");
-        let asking = config.state.iter().filter(|state| asks(&state.expects)).map(|state| state.name.clone()).collect();
+        let asking = config.state.iter().filter_map(|state| Some((state.name.clone(), state.expects?))).collect();
         Ok(Player { reader: Reader::new(&config)?, policy: SlotsOrders::configure(config)?, asking })
     }
 
@@ -33,17 +33,20 @@ impl Player {
         let today = Day::of_instant(call.now.unix_ms, call.now.utc_offset_minutes);
         let mut state = State { state: String::new(), slots: Vec::new(), schema: 0 };
         let mut recent = Vec::new();
+        // What was set last under each name: a change that was carried out is forgotten by the next one, and still reached.
+        let mut known = BTreeMap::new();
         for turn in &dialog.turns {
-            let asked = self.asking.contains(&state.state);
+            let asked = self.asking.get(&state.state).copied();
             count_slots(dialog, turn, &self.reader.read(&Text::new(&turn.text), today, asked).slots, figures);
             recent.push(Message { role: Role::User, text: turn.text.clone() });
             let found =
                 self.policy.extract(&call, &recent, &state).map_err(|why| format!("{}: {why}", dialog.id))?;
             figures.answered(dialog, turn, matches!(found.next, Next::Answer(_)));
+            known.extend(found.set.iter().map(|slot| (slot.name.clone(), slot.value.clone())));
             state = after(state, found);
             recent.push(Message { role: Role::Assistant, text: turn.reply.clone() });
         }
-        figures.goal(dialog, &state.slots);
+        figures.goal(dialog, &known);
         Ok(())
     }
 }
