@@ -94,9 +94,9 @@ impl Finder<'_, '_> {
     fn something_left(&self, found: &[Range<usize>]) -> bool {
         let starts = std::iter::once(0).chain(found.iter().map(|range| range.end));
         let ends = found.iter().map(|range| range.start).chain([self.view.len()]);
-        starts.zip(ends).any(|(start, end)| {
-            (start..end).any(|at| self.view.get(at).is_some_and(char::is_alphanumeric))
-        })
+        starts
+            .zip(ends)
+            .any(|(start, end)| (start..end).any(|at| self.view.get(at).is_some_and(char::is_alphanumeric)))
     }
 
     fn fates(&self, clauses: &[Clause]) -> Vec<Fate> {
@@ -152,10 +152,7 @@ impl Finder<'_, '_> {
 
     /// The longest phrase of the lists at `at` that ends by `limit` and is no trap.
     fn phrase_at(&self, at: usize, limit: usize, lists: &[&Phrases]) -> Option<usize> {
-        let end = lists
-            .iter()
-            .filter_map(|list| list.longest_at(self.view, at, limit))
-            .max()?;
+        let end = lists.iter().filter_map(|list| list.longest_at(self.view, at, limit)).max()?;
         let trapped = self.rules.trap.longest_at(self.view, at, limit).is_some_and(|trap| trap > end);
         (!trapped && !self.kept[at..end].contains(&true)).then_some(end)
     }
@@ -235,13 +232,15 @@ impl Finder<'_, '_> {
 
     /// A trap that covers `at`.
     fn trapped_within(&self, rest: &Range<usize>, at: usize) -> bool {
-        (rest.start..=at).any(|from| self.rules.trap.longest_at(self.view, from, rest.end).is_some_and(|end| end > at))
+        (rest.start..=at)
+            .any(|from| self.rules.trap.longest_at(self.view, from, rest.end).is_some_and(|end| end > at))
     }
 
     /// um, uh: with the spaces behind, between spaces only, and never in capitals (UM is a name).
     fn inner_at(&self, at: usize, rest: &Range<usize>) -> Option<usize> {
         let open = at == rest.start || self.view.before(at) == Some(' ');
-        let end = self.rules.inner.longest_at(self.view, at, rest.end).filter(|end| open && *end < rest.end)?;
+        let end =
+            self.rules.inner.longest_at(self.view, at, rest.end).filter(|end| open && *end < rest.end)?;
         let spaced = self.view.get(end) == Some(' ') && !self.kept[end];
         let capital = (at + 1..end).any(|i| self.view.raw(i).is_some_and(char::is_uppercase));
         (spaced && !capital).then(|| self.skip_spaces(end, rest.end))

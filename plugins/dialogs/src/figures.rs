@@ -100,7 +100,8 @@ impl Figures {
 
     pub(crate) fn goal(&mut self, dialog: &Dialog, known: &BTreeMap<String, Value>) {
         let slots = dialog.goal.iter().filter(|(name, _)| *name != "action");
-        let reached = slots.into_iter().all(|(name, value)| known.get(name).is_some_and(|found| value.is(found)));
+        let reached =
+            slots.into_iter().all(|(name, value)| known.get(name).is_some_and(|found| value.is(found)));
         let group = self.group(dialog);
         group.dialogs += 1;
         group.goals += usize::from(reached);
@@ -128,7 +129,9 @@ impl Figures {
             counts.missed += usize::from(!right);
         }
         if !right {
-            self.note(dialog, || format!("missed {} {:?} ({}): {:?}", gold.name, gold.value, gold.span, turn.text));
+            self.note(dialog, || {
+                format!("missed {} {:?} ({}): {:?}", gold.name, gold.value, gold.span, turn.text)
+            });
         }
     }
 
@@ -171,8 +174,21 @@ impl Display for Figures {
         writeln!(
             f,
             "{:<13} {:>7} {:>5} {:>5} | {:>5} {:>6} {:>5} {:>9} {:>6} | {:>8} {:>4} {:>6} | {:>5} {:>13} {:>4}",
-            "half", "dialogs", "goals", "turns", "right", "missed", "wrong", "precision", "recall", "answered", "much", "little",
-            "chars", "dropped/turn", "lost"
+            "half",
+            "dialogs",
+            "goals",
+            "turns",
+            "right",
+            "missed",
+            "wrong",
+            "precision",
+            "recall",
+            "answered",
+            "much",
+            "little",
+            "chars",
+            "dropped/turn",
+            "lost"
         )?;
         for split in [Split::Rules, Split::Report] {
             for ((half, lang), counts) in self.groups.iter().filter(|((half, _), _)| *half == split) {
@@ -180,10 +196,22 @@ impl Display for Figures {
             }
             row(f, &format!("{split:?}"), &self.half(split))?;
         }
-        writeln!(f, "\n{:<18} {:>5} {:>6} {:>5} {:>9} {:>6}", "slot", "right", "missed", "wrong", "precision", "recall")?;
+        writeln!(
+            f,
+            "\n{:<18} {:>5} {:>6} {:>5} {:>9} {:>6}",
+            "slot", "right", "missed", "wrong", "precision", "recall"
+        )?;
         for ((split, name), c) in &self.names {
             let name = format!("{split:?} {name}");
-            writeln!(f, "{name:<18} {:>5} {:>6} {:>5} {:>9.3} {:>6.3}", c.right, c.missed, c.wrong, c.precision(), c.recall())?;
+            writeln!(
+                f,
+                "{name:<18} {:>5} {:>6} {:>5} {:>9.3} {:>6.3}",
+                c.right,
+                c.missed,
+                c.wrong,
+                c.precision(),
+                c.recall()
+            )?;
         }
         Ok(())
     }

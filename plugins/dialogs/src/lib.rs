@@ -210,7 +210,8 @@ pub fn load() -> Result<Vec<Dialog>, String> {
 fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let wrong = |e: std::io::Error| format!("{}: {e}", folder.display());
     let entries = std::fs::read_dir(folder).map_err(wrong)?;
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.map(|e| e.path())).collect::<Result<_, _>>().map_err(wrong)?;
+    let mut paths: Vec<PathBuf> =
+        entries.map(|entry| entry.map(|e| e.path())).collect::<Result<_, _>>().map_err(wrong)?;
     paths.sort();
     Ok(paths)
 }

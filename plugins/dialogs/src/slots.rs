@@ -23,7 +23,8 @@ impl Player {
     /// Reads the shipped rules.
     pub fn new() -> Result<Player, String> {
         let config: Config = shipped("slots-orders")?;
-        let asking = config.state.iter().filter_map(|state| Some((state.name.clone(), state.expects?))).collect();
+        let asking =
+            config.state.iter().filter_map(|state| Some((state.name.clone(), state.expects?))).collect();
         Ok(Player { reader: Reader::new(&config)?, policy: SlotsOrders::configure(config)?, asking })
     }
 
@@ -81,9 +82,10 @@ fn count_slots(dialog: &Dialog, turn: &Turn, found: &[Slot], figures: &mut Figur
         figures.read(dialog, turn, gold, right);
     }
     for slot in found {
-        let expected = turn.slots.iter().filter(|gold| gold.name == slot.name).any(|gold| {
-            if gold.claimed { is(gold, slot, &turn.text) } else { gold.value.is(&slot.value) }
-        });
+        let expected =
+            turn.slots.iter().filter(|gold| gold.name == slot.name).any(|gold| {
+                if gold.claimed { is(gold, slot, &turn.text) } else { gold.value.is(&slot.value) }
+            });
         if !expected {
             figures.wrong(dialog, turn, slot);
         }

@@ -32,9 +32,9 @@ pub fn find(text: &Text<'_>) -> Option<Time> {
 fn interval_at(text: &Text<'_>, at: usize) -> Option<Time> {
     let first = clock_at(text, at, None)?;
     let joint = text.run(first.end, |c| c == ' ');
-    let joined = ["到", "至", "-", "~", "to ", "until ", "till "].iter().find_map(|word| after(text, joint, word));
-    let second = joined
-        .and_then(|start| clock_at(text, text.run(start, |c| c == ' '), Some(first)));
+    let joined =
+        ["到", "至", "-", "~", "to ", "until ", "till "].iter().find_map(|word| after(text, joint, word));
+    let second = joined.and_then(|start| clock_at(text, text.run(start, |c| c == ' '), Some(first)));
     match second {
         Some(second) => {
             // "from 8 to 9 am": the half of the day is said at the end.
@@ -172,7 +172,14 @@ fn digits_and_colon(text: &Text<'_>, at: usize) -> Option<Clock> {
         return None;
     }
     // A clock of four digits is read as one of 24 hours, unless am or pm follows.
-    Some(Clock { end: stop, hour, minute, half: Half::Unsaid, minutes: Some(hour * 60 + minute), bare: false })
+    Some(Clock {
+        end: stop,
+        hour,
+        minute,
+        half: Half::Unsaid,
+        minutes: Some(hour * 60 + minute),
+        bare: false,
+    })
 }
 
 fn two_digits(text: &Text<'_>, at: usize) -> Option<(u32, usize)> {

@@ -215,7 +215,9 @@ fn from_number(text: &Text<'_>, at: usize, calendar: Calendar) -> Option<Hit> {
     match text.get(unit)? {
         '年' => absolute(text, at, number, unit + 1, calendar).or_else(|| away(text, at, number, calendar)),
         '月' => month_and_day(text, number, None, calendar),
-        '日' | '号' => away(text, at, number, calendar).or_else(|| bare_day(text, at, number, unit, calendar)),
+        '日' | '号' => {
+            away(text, at, number, calendar).or_else(|| bare_day(text, at, number, unit, calendar))
+        }
         _ => away(text, at, number, calendar),
     }
 }
