@@ -59,8 +59,8 @@ enum Fate {
 impl Finder<'_, '_> {
     fn all(&self) -> Vec<Range<usize>> {
         let clauses = split(self.view, self.kept);
-        let mut fates: Vec<Fate> = clauses.iter().map(|clause| self.fate(clause)).collect();
-        let mut found = self.confirmations(&clauses, &mut fates);
+        let fates = self.fates(&clauses);
+        let mut found = self.confirmations(&clauses, &fates);
         for (clause, fate) in clauses.iter().zip(&fates) {
             if *fate == Fate::Keep {
                 self.within(clause, &mut found);
@@ -92,9 +92,33 @@ impl Finder<'_, '_> {
     }
 
     fn something_left(&self, found: &[Range<usize>]) -> bool {
-        (0..self.view.len())
-            .filter(|at| !found.iter().any(|range| range.contains(at)))
-            .any(|at| self.view.get(at).is_some_and(char::is_alphanumeric))
+        let starts = std::iter::once(0).chain(found.iter().map(|range| range.end));
+        let ends = found.iter().map(|range| range.start).chain([self.view.len()]);
+        starts
+            .zip(ends)
+            .any(|(start, end)| (start..end).any(|at| self.view.get(at).is_some_and(char::is_alphanumeric)))
+    }
+
+    fn fates(&self, clauses: &[Clause]) -> Vec<Fate> {
+        let mut fates = Vec::with_capacity(clauses.len());
+        while let Some(clause) = clauses.get(fates.len()) {
+            match self.spanned(clauses, fates.len()) {
+                Some(count) => fates.resize(fates.len() + count, Fate::Drop),
+                None => fates.push(self.fate(clause)),
+            }
+        }
+        fates
+    }
+
+    /// How many clauses from `first` on are one phrase: 谢谢 大家, between which only a space separates.
+    fn spanned(&self, clauses: &[Clause], first: usize) -> Option<usize> {
+        let Clause { words, strength, .. } = &clauses[first];
+        if *strength != Strength::Space {
+            return None;
+        }
+        let end = self.phrase_at(words.start, self.view.len(), &[&self.rules.whole])?;
+        let more = clauses[first..].iter().take_while(|clause| clause.words.end < end).count();
+        (end > words.end && clauses[first + more].words.end == end).then_some(more + 1)
     }
 
     fn fate(&self, clause: &Clause) -> Fate {
@@ -128,17 +152,13 @@ impl Finder<'_, '_> {
 
     /// The longest phrase of the lists at `at` that ends by `limit` and is no trap.
     fn phrase_at(&self, at: usize, limit: usize, lists: &[&Phrases]) -> Option<usize> {
-        let end = lists
-            .iter()
-            .filter_map(|list| list.longest_at(self.view, at))
-            .filter(|end| *end <= limit)
-            .max()?;
-        let trapped = self.rules.trap.longest_at(self.view, at).is_some_and(|trap| trap > end);
+        let end = lists.iter().filter_map(|list| list.longest_at(self.view, at, limit)).max()?;
+        let trapped = self.rules.trap.longest_at(self.view, at, limit).is_some_and(|trap| trap > end);
         (!trapped && !self.kept[at..end].contains(&true)).then_some(end)
     }
 
     /// 好的好的 → 好的; of clauses of confirmations in a row the last stays.
-    fn confirmations(&self, clauses: &[Clause], fates: &mut [Fate]) -> Vec<Range<usize>> {
+    fn confirmations(&self, clauses: &[Clause], fates: &[Fate]) -> Vec<Range<usize>> {
         let mut found = Vec::new();
         for n in 0..clauses.len() {
             let Fate::Confirm(last) = fates[n] else { continue };
@@ -199,7 +219,7 @@ impl Finder<'_, '_> {
     /// Before a trailing phrase and the space before it.
     fn tail_start(&self, rest: &Range<usize>) -> usize {
         let tail = (rest.start + 1..rest.end).find(|&at| {
-            self.rules.tail.longest_at(self.view, at) == Some(rest.end)
+            self.rules.tail.longest_at(self.view, at, rest.end) == Some(rest.end)
                 && !self.trapped_within(rest, at)
                 && !self.kept[at..rest.end].contains(&true)
         });
@@ -212,13 +232,15 @@ impl Finder<'_, '_> {
 
     /// A trap that covers `at`.
     fn trapped_within(&self, rest: &Range<usize>, at: usize) -> bool {
-        (rest.start..=at).any(|from| self.rules.trap.longest_at(self.view, from).is_some_and(|end| end > at))
+        (rest.start..=at)
+            .any(|from| self.rules.trap.longest_at(self.view, from, rest.end).is_some_and(|end| end > at))
     }
 
     /// um, uh: with the spaces behind, between spaces only, and never in capitals (UM is a name).
     fn inner_at(&self, at: usize, rest: &Range<usize>) -> Option<usize> {
         let open = at == rest.start || self.view.before(at) == Some(' ');
-        let end = self.rules.inner.longest_at(self.view, at).filter(|end| open && *end < rest.end)?;
+        let end =
+            self.rules.inner.longest_at(self.view, at, rest.end).filter(|end| open && *end < rest.end)?;
         let spaced = self.view.get(end) == Some(' ') && !self.kept[end];
         let capital = (at + 1..end).any(|i| self.view.raw(i).is_some_and(char::is_uppercase));
         (spaced && !capital).then(|| self.skip_spaces(end, rest.end))

@@ -11,8 +11,10 @@ pub fn kept(view: &View<'_>, given: &[Range<usize>]) -> Vec<bool> {
         mark(&mut kept, view.scalars(span));
     }
     let mut at = 0;
+    // Where one single quote of a line does not close, none behind it does: looking each time would take forever.
+    let mut open_until = 0;
     while at < view.len() {
-        match special_at(view, at) {
+        match special_at(view, at, &mut open_until) {
             Some(end) => {
                 mark(&mut kept, at..end);
                 at = end;
@@ -30,7 +32,7 @@ fn mark(kept: &mut [bool], range: Range<usize>) {
 }
 
 /// End of what starts at `at` and must stay whole.
-fn special_at(view: &View<'_>, at: usize) -> Option<usize> {
+fn special_at(view: &View<'_>, at: usize, open_until: &mut usize) -> Option<usize> {
     match view.raw(at)? {
         '`' if view.has(at, "```") => Some(closing(view, at + 3, "```").unwrap_or(view.len())),
         '~' if view.has(at, "~~~") && line_start(view, at) => {
@@ -44,7 +46,13 @@ fn special_at(view: &View<'_>, at: usize) -> Option<usize> {
         '《' => Some(quoted(view, at, '》')),
         '«' => Some(quoted(view, at, '»')),
         '"' | '＂' => Some(quoted(view, at, view.raw(at)?)),
-        '\'' if !view.before(at).is_some_and(char::is_alphanumeric) => single_quoted(view, at),
+        '\'' if at >= *open_until && !view.before(at).is_some_and(char::is_alphanumeric) => {
+            let line = line_end(view, at);
+            single_quoted(view, at, line).or_else(|| {
+                *open_until = line;
+                None
+            })
+        }
         '{' | '[' => Some(bracketed(view, at)),
         '>' if line_start(view, at) => Some(line_end(view, at)),
         'h' | 'H' if view.has(at, "http://") || view.has(at, "https://") => Some(url_end(view, at)),
@@ -72,9 +80,9 @@ fn quoted(view: &View<'_>, at: usize, close: char) -> usize {
     end
 }
 
-/// 'so': only when it closes in its line; otherwise it is an apostrophe.
-fn single_quoted(view: &View<'_>, at: usize) -> Option<usize> {
-    let end = (at + 1..line_end(view, at))
+/// 'so': only when it closes before `line`, where its line ends; otherwise it is an apostrophe.
+fn single_quoted(view: &View<'_>, at: usize, line: usize) -> Option<usize> {
+    let end = (at + 1..line)
         .find(|&i| view.raw(i) == Some('\'') && !view.get(i + 1).is_some_and(char::is_alphanumeric))?;
     Some(end + 1)
 }
@@ -188,6 +196,7 @@ mod tests {
         assert_eq!(guarded("看https://a.b/c，谢谢"), "·https://a.b/c···");
         assert_eq!(guarded("> hi\nyo"), "> hi···");
         assert_eq!(guarded("I don't 'hi' x"), "········'hi'··");
+        assert_eq!(guarded("a 'b c\nd 'e' f"), "·········'e'··");
     }
 
     #[test]

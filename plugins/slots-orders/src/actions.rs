@@ -67,7 +67,7 @@ impl Actions {
                 unmeant.fill(None);
             }
             let ask = || self.unless[action].find_in(text, clause.clone()).is_some();
-            if !*unmeant[action].get_or_insert_with(ask) {
+            if !*unmeant[action].get_or_insert_with(ask) && !in_json(text, at..end) {
                 // What denied the wish before is done with.
                 let here = found.last().map_or(clause.start, |wish| wish.at.end.max(clause.start));
                 let denied = self.negation.reaches(text, at, &mut Read { here, denied_from: None });
@@ -119,6 +119,17 @@ impl Actions {
 
 fn phrases(words: &[String]) -> Phrases {
     Phrases::new(words.iter().map(String::as_str))
+}
+
+/// "status" in {"status": 500} is a name, or a value, and not what a customer wants.
+fn in_json(text: &Text<'_>, word: Range<usize>) -> bool {
+    if text.before(word.start) != Some('"') || text.get(word.end) != Some('"') {
+        return false;
+    }
+    let name = text.get(text.run(word.end + 1, |c| c == ' ')) == Some(':');
+    let open = word.start - 1;
+    let before = (0..open).rev().map_while(|at| text.get(at)).find(|c| *c != ' ');
+    name || matches!(before, Some(':' | '{' | '['))
 }
 
 struct Negation {

@@ -190,9 +190,19 @@ pub struct StateConfig {
     /// The action of an earlier turn is still wanted here.
     #[serde(default)]
     pub pending: bool,
-    /// A slot that was asked for: `order` may then be said as bare digits.
+    /// What was asked for, and may then be said in fewer words.
     #[serde(default)]
-    pub expects: Option<String>,
+    pub expects: Option<Expects>,
+}
+
+/// What a state has asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Expects {
+    /// The order number: bare digits will do.
+    Order,
+    /// What to change: a number and its unit are a quantity without a word of wanting.
+    Change,
 }
 
 /// `[[step]]`: all conditions must hold.

@@ -4,6 +4,7 @@
 use crate::config::{CityConfig, OrderConfig, PhoneConfig, QuantityConfig};
 use crate::number::{english_number, is_numeral, number_at};
 use crate::pattern::Pattern;
+use crate::taken::Taken;
 use crate::text::{Phrases, Text};
 use std::ops::Range;
 
@@ -20,11 +21,6 @@ pub struct Found<T> {
 fn agreed<T: PartialEq>(mut all: Vec<Found<T>>) -> Option<Found<T>> {
     let first = if all.is_empty() { None } else { Some(all.swap_remove(0)) }?;
     all.iter().all(|other| other.value == first.value).then_some(first)
-}
-
-/// Whether two ranges share a scalar.
-pub fn overlap(a: &Range<usize>, b: &Range<usize>) -> bool {
-    a.start < b.end && b.start < a.end
 }
 
 /// Finds order numbers.
@@ -58,12 +54,12 @@ impl Orders {
 
     /// The order number, when there is exactly one. `taken` is what phones and dates claim; `asked` tells that the
     /// dialog just asked for it, so that bare digits will do.
-    pub fn find(&self, text: &Text<'_>, taken: &[Range<usize>], asked: bool) -> Option<Found<String>> {
+    pub fn find(&self, text: &Text<'_>, taken: &Taken, asked: bool) -> Option<Found<String>> {
         let mut all = Vec::new();
         let mut at = 0;
         while at < text.len() {
             let found = self.code_at(text, at).or_else(|| self.digits_at(text, at, asked));
-            match found.filter(|f| !taken.iter().any(|t| overlap(t, &f.at))) {
+            match found.filter(|f| !taken.touches(&f.at)) {
                 Some(found) => {
                     at = found.at.end;
                     all.push(found);
@@ -107,8 +103,17 @@ impl Orders {
             }
             _ => false,
         };
-        let letters: String = text.slice(at).iter().take_while(|c| c.is_ascii_alphabetic()).collect();
-        !more && !self.not_codes.contains(&letters)
+        !more && !self.is_word(text, at)
+    }
+
+    /// "is 20261001" and "no 20261001" are words before a number; IN-818283 is a code, but not what follows "order" in
+    /// "order no-818283".
+    fn is_word(&self, text: &Text<'_>, at: Range<usize>) -> bool {
+        let letters: String = text.slice(at.clone()).iter().take_while(|c| c.is_ascii_alphabetic()).collect();
+        let end = at.start + letters.len();
+        let joined =
+            letters.len() == 2 && text.get(end) == Some('-') && !self.number_words.ends_before(text, end);
+        !joined && self.not_codes.contains(&letters)
     }
 
     fn digits_at(&self, text: &Text<'_>, at: usize, asked: bool) -> Option<Found<String>> {
@@ -250,28 +255,29 @@ impl Quantities {
         }
     }
 
-    /// The quantity, when there is exactly one; `denied` tells whether what stands at a place is
-    /// negated, for places in rising order.
+    /// The quantity, when there is exactly one; `asked` tells that the dialog has asked what to change, so that a number and
+    /// its unit will do; `denied` tells whether what stands at a place is negated, for places in rising order.
     pub fn find(
         &self,
         text: &Text<'_>,
-        taken: &[Range<usize>],
+        taken: &Taken,
+        asked: bool,
         mut denied: impl FnMut(usize) -> bool,
     ) -> Option<Found<u32>> {
         let mut all = Vec::new();
         for at in 0..text.len() {
-            let found = self.quantity_at(text, at);
-            if let Some(found) = found.filter(|f| !denied(at) && !taken.iter().any(|t| overlap(t, &f.at))) {
+            let found = self.quantity_at(text, at, asked);
+            if let Some(found) = found.filter(|f| !denied(at) && !taken.touches(&f.at)) {
                 all.push(found);
             }
         }
         agreed(all)
     }
 
-    fn quantity_at(&self, text: &Text<'_>, at: usize) -> Option<Found<u32>> {
+    fn quantity_at(&self, text: &Text<'_>, at: usize, asked: bool) -> Option<Found<u32>> {
         let (value, end) = count_at(text, at)?;
         let named = self.names.ends_before(text, skip_back(text, at));
-        if !named && !self.triggers.ends_before(text, at) {
+        if !named && !asked && !self.triggers.ends_before(text, at) {
             return None;
         }
         let unit = text.run(end, |c| c == ' ');

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `text`, `pattern`, `number`, `civil` | the ground: normalised text, patterns, numerals, calendar |
 //! | `dates`, `times`, `entities`, `actions` | what can be found in a text |
-//! | `reader` | all that one utterance says |
+//! | `reader`, `taken` | all that one utterance says |
 //! | `machine`, `template` | what it leads to |
 //!
 //! No value is guessed: what could mean two things gives no slot.
@@ -19,6 +19,7 @@ pub mod machine;
 pub mod number;
 pub mod pattern;
 pub mod reader;
+pub mod taken;
 pub mod template;
 pub mod text;
 pub mod times;
@@ -64,7 +65,7 @@ impl SlotExtractor for SlotsOrders {
         let utterance = recent.last().map_or("", |message| message.text.as_str());
         let text = Text::new(utterance);
         let today = Day::of_instant(turn.now.unix_ms, turn.now.utc_offset_minutes);
-        let asked = self.machine.state(&dialog.state).expects.as_deref() == Some("order");
+        let asked = self.machine.state(&dialog.state).expects;
         let reading = self.reader.read(&text, today, asked);
         let language = language(recent, dialog, &turn.locale);
         let today_iso = today.and_then(Day::iso);

@@ -2,9 +2,10 @@
 
 use crate::actions::{Actions, Wish};
 use crate::civil::Day;
-use crate::config::{AnswerConfig, Config};
+use crate::config::{AnswerConfig, Config, Expects};
 use crate::dates::{Calendar, Mention, mentions, pick};
-use crate::entities::{Cities, Found, Orders, Quantities, one_phone, overlap, phones};
+use crate::entities::{Cities, Found, Orders, Quantities, one_phone, phones};
+use crate::taken::Taken;
 use crate::text::{Phrases, Text, is_clause_end};
 use crate::times;
 use jackfield_sdk::{Slot, Span, Value};
@@ -74,18 +75,20 @@ impl Reader {
         self.actions.answer(text, &reading.wishes, action)
     }
 
-    /// Reads an utterance. Without `today` there are no dates; `order_asked` tells that the dialog just asked for it.
-    pub fn read(&self, text: &Text<'_>, today: Option<Day>, order_asked: bool) -> Reading {
+    /// Reads an utterance. Without `today` there are no dates; `asked` is what the dialog has
+    /// just asked for.
+    pub fn read(&self, text: &Text<'_>, today: Option<Day>, asked: Option<Expects>) -> Reading {
         let mut phones = phones(text);
         phones.retain(|phone| !self.orders.called_order(text, phone.at.start));
         let mut mentions = today.map_or_else(Vec::new, |today| {
             mentions(text, Calendar { today, rollover_days: self.rollover_days })
         });
-        let mut taken: Vec<Range<usize>> = phones.iter().map(|p| p.at.clone()).collect();
-        mentions.retain(|m| !taken.iter().any(|t| overlap(t, &m.at)));
-        taken.extend(mentions.iter().map(|m| m.at.clone()));
-        let order = self.orders.find(text, &taken, order_asked);
-        taken.extend(order.iter().map(|o| o.at.clone()));
+        let mut taken = Taken::default();
+        taken.add(phones.iter().map(|p| p.at.clone()));
+        mentions.retain(|m| !taken.touches(&m.at));
+        taken.add(mentions.iter().map(|m| m.at.clone()));
+        let order = self.orders.find(text, &taken, asked == Some(Expects::Order));
+        taken.add(order.iter().map(|o| o.at.clone()));
 
         let wishes = self.actions.find(text);
         let wanted = self.actions.wanted(&wishes).cloned();
@@ -100,7 +103,12 @@ impl Reader {
             ))
             .time(&taken)
             .choice("city", self.cities.find(text))
-            .quantity(self.quantities.find(text, &taken, self.actions.denied(text)))
+            .quantity(self.quantities.find(
+                text,
+                &taken,
+                asked == Some(Expects::Change),
+                self.actions.denied(text),
+            ))
             .choice(
                 "action",
                 wanted
@@ -164,10 +172,10 @@ impl Slots<'_, '_> {
         }
     }
 
-    fn time(self, taken: &[Range<usize>]) -> Self {
+    fn time(self, taken: &Taken) -> Self {
         match times::find(self.text) {
             // 今晚 is of the date, 晚八点 of the time: they may share that scalar.
-            Some(time) if !taken.iter().any(|t| overlap(t, &(time.at.start + 1..time.at.end))) => {
+            Some(time) if !taken.touches(&(time.at.start + 1..time.at.end)) => {
                 self.push("time", &time.at, Value::Text(time.value), 1.0)
             }
             _ => self,

@@ -1,7 +1,7 @@
 //! Times of day as text, `08:00` or `08:00/09:00`. An hour that could be morning or evening gives none.
 
 use crate::number::{is_numeral, number_at};
-use crate::text::Text;
+use crate::text::{Text, is_cjk};
 use std::ops::Range;
 
 /// A time of day that was found.
@@ -32,10 +32,9 @@ pub fn find(text: &Text<'_>) -> Option<Time> {
 fn interval_at(text: &Text<'_>, at: usize) -> Option<Time> {
     let first = clock_at(text, at, None)?;
     let joint = text.run(first.end, |c| c == ' ');
-    let second = ["到", "至", "-", "~", "to ", "until ", "till "]
-        .iter()
-        .find_map(|word| after(text, joint, word))
-        .and_then(|start| clock_at(text, text.run(start, |c| c == ' '), Some(first)));
+    let joined =
+        ["到", "至", "-", "~", "to ", "until ", "till "].iter().find_map(|word| after(text, joint, word));
+    let second = joined.and_then(|start| clock_at(text, text.run(start, |c| c == ' '), Some(first)));
     match second {
         Some(second) => {
             // "from 8 to 9 am": the half of the day is said at the end.
@@ -44,6 +43,8 @@ fn interval_at(text: &Text<'_>, at: usize) -> Option<Time> {
             let value = format!("{}/{}", clock_text(from), clock_text(to));
             Some(Time { at: at..second.end, value })
         }
+        // 早8到货: the joint belongs to another word, and the hour to nothing that is sure.
+        None if first.bare && joined.is_some() => None,
         None => Some(Time { at: at..first.end, value: clock_text(first.minutes?) }),
     }
 }
@@ -81,6 +82,8 @@ struct Clock {
     minute: u32,
     half: Half,
     minutes: Option<u32>,
+    /// Digits alone, with no 点 and no colon.
+    bare: bool,
 }
 
 impl Clock {
@@ -103,9 +106,12 @@ fn clock_at(text: &Text<'_>, at: usize, before: Option<Clock>) -> Option<Clock> 
     let (half, start) = half_at(text, at);
     let mut clock = digits_and_colon(text, start)
         .or_else(|| chinese_clock(text, start, half))
-        .or_else(|| english_hour(text, start))?;
+        .or_else(|| english_hour(text, start))
+        .or_else(|| noon(text, start))?;
     if let Some((half, end)) = am_pm(text, clock.end) {
-        clock = Clock { half, end, ..clock };
+        clock = Clock { half, end, bare: false, ..clock };
+    } else if clock.bare && goes_on(text, clock.end) {
+        return None;
     } else if half != Half::Unsaid {
         clock.half = half;
     }
@@ -166,7 +172,14 @@ fn digits_and_colon(text: &Text<'_>, at: usize) -> Option<Clock> {
         return None;
     }
     // A clock of four digits is read as one of 24 hours, unless am or pm follows.
-    Some(Clock { end: stop, hour, minute, half: Half::Unsaid, minutes: Some(hour * 60 + minute) })
+    Some(Clock {
+        end: stop,
+        hour,
+        minute,
+        half: Half::Unsaid,
+        minutes: Some(hour * 60 + minute),
+        bare: false,
+    })
 }
 
 fn two_digits(text: &Text<'_>, at: usize) -> Option<(u32, usize)> {
@@ -193,7 +206,7 @@ fn chinese_clock(text: &Text<'_>, at: usize, half: Half) -> Option<Clock> {
         return None;
     }
     let (minute, end) = minute_at(text, start)?;
-    Some(Clock { end, hour, minute, half: Half::Unsaid, minutes: None })
+    Some(Clock { end, hour, minute, half: Half::Unsaid, minutes: None, bare: false })
 }
 
 fn minute_at(text: &Text<'_>, at: usize) -> Option<(u32, usize)> {
@@ -215,7 +228,23 @@ fn english_hour(text: &Text<'_>, at: usize) -> Option<Clock> {
         return None;
     }
     let (hour, end) = two_digits(text, at).filter(|(h, _)| (1..=12).contains(h))?;
-    Some(Clock { end, hour, minute: 0, half: Half::Unsaid, minutes: None })
+    Some(Clock { end, hour, minute: 0, half: Half::Unsaid, minutes: None, bare: true })
+}
+
+/// 下午3个人, 早8折, 早8.5折: the digits count something else. 下午3到5点 goes on as a time.
+fn goes_on(text: &Text<'_>, at: usize) -> bool {
+    let next = text.run(at, |c| c == ' ');
+    match text.get(next) {
+        Some('.') => text.get(next + 1).is_some_and(|c| c.is_ascii_digit()),
+        Some(c) => c == '%' || (is_cjk(c) && !"到至".contains(c)),
+        None => false,
+    }
+}
+
+fn noon(text: &Text<'_>, at: usize) -> Option<Clock> {
+    let end = ["noon", "midday"].iter().find_map(|word| after(text, at, word))?;
+    let word = text.word_start(at) && text.word_end(end);
+    word.then_some(Clock { end, hour: 12, minute: 0, half: Half::Noon, minutes: Some(720), bare: false })
 }
 
 fn am_pm(text: &Text<'_>, at: usize) -> Option<(Half, usize)> {
@@ -252,6 +281,11 @@ mod tests {
             ("8-9pm", "8-9pm", "20:00/21:00"),
             ("after 12am", "12am", "00:00"),
             ("15点", "15点", "15:00"),
+            ("before noon", "noon", "12:00"),
+            ("10 am to noon", "10 am to noon", "10:00/12:00"),
+            ("下午3到5点", "下午3到5点", "15:00/17:00"),
+            ("下午3-4点", "下午3-4点", "15:00/16:00"),
+            ("早8-晚6，都行", "早8-晚6", "08:00/18:00"),
         ] {
             assert_eq!(time(s), Some((at.to_owned(), value.to_owned())), "{s}");
         }
@@ -266,6 +300,13 @@ mod tests {
             "8点",
             "八点五折",
             "有一点问题",
+            "下午3个人",
+            "下午 3 个人",
+            "早8折",
+            "早8.5折",
+            "早8到货",
+            "晚5%",
+            "afternoon",
             "at 8",
             "晚上12点",
             "ratio 8:3",

@@ -215,7 +215,9 @@ fn from_number(text: &Text<'_>, at: usize, calendar: Calendar) -> Option<Hit> {
     match text.get(unit)? {
         '年' => absolute(text, at, number, unit + 1, calendar).or_else(|| away(text, at, number, calendar)),
         '月' => month_and_day(text, number, None, calendar),
-        '日' | '号' => away(text, at, number, calendar).or_else(|| bare_day(text, number, unit, calendar)),
+        '日' | '号' => {
+            away(text, at, number, calendar).or_else(|| bare_day(text, at, number, unit, calendar))
+        }
         _ => away(text, at, number, calendar),
     }
 }
@@ -292,8 +294,11 @@ fn day_may_end(text: &Text<'_>, at: usize) -> bool {
 }
 
 /// 三十一日, 5号. 5号楼, 3号线 and 三日游 are no dates, 三日内 is a length of time.
-fn bare_day(text: &Text<'_>, number: Number, unit: usize, calendar: Calendar) -> Option<Hit> {
+fn bare_day(text: &Text<'_>, at: usize, number: Number, unit: usize, calendar: Calendar) -> Option<Hit> {
     let end = unit + 1;
+    if in_street(text, at) {
+        return None;
+    }
     let place = text.get(end).is_some_and(|c| {
         "楼线店库门机码柜仓桌车房院馆厅口线厂床位球本元游间内以之子字电段桥馆铺".contains(c)
     });
@@ -302,6 +307,19 @@ fn bare_day(text: &Text<'_>, number: Number, unit: usize, calendar: Calendar) ->
     }
     let day = number.value.filter(|d| (1..=31).contains(d))?;
     Hit::likely(end, calendar.bare_day(day))
+}
+
+/// 中山北路20号, 人民大道5号: the number of a house.
+fn in_street(text: &Text<'_>, at: usize) -> bool {
+    let mut stop = at;
+    while text.before(stop) == Some(' ') {
+        stop -= 1;
+    }
+    match text.before(stop) {
+        Some('路' | '街' | '巷' | '弄') => true,
+        Some('道') => text.before(stop - 1).is_some_and(|c| "大街".contains(c)),
+        _ => false,
+    }
 }
 
 /// 3天后, 两周前, 三个月之后, 一年前, 过两天: counted from today.

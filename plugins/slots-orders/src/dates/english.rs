@@ -92,11 +92,13 @@ fn day_after(text: &Text<'_>, at: usize, calendar: Calendar) -> Option<Hit> {
     if !words.skip("day") {
         return None;
     }
-    match (words.next()?.as_str(), words.next()?.as_str()) {
-        ("after", "tomorrow") => Hit::sure(words.at, calendar.in_days(2)),
-        ("before", "yesterday") => Hit::sure(words.at, calendar.in_days(-2)),
-        ("before" | "after", _) => Hit::unclear(words.at),
-        _ => None,
+    let side = words.next().filter(|word| word == "before" || word == "after")?;
+    // What follows may be a number of its own: "the day after 12345678".
+    let open = words.at;
+    match (side.as_str(), words.next().as_deref()) {
+        ("after", Some("tomorrow")) => Hit::sure(words.at, calendar.in_days(2)),
+        ("before", Some("yesterday")) => Hit::sure(words.at, calendar.in_days(-2)),
+        _ => Hit::unclear(open),
     }
 }
 
@@ -271,7 +273,7 @@ fn year(words: &mut Words<'_, '_>) -> Option<i64> {
     Some(year)
 }
 
-/// Monday; March 5; March 5th, 2026; March 2026.
+/// Monday; March 5; March 5th, 2026; March 2026; March, 2026.
 fn named(words: Words<'_, '_>, first: &str, calendar: Calendar) -> Option<Hit> {
     if let Some(day) = weekday(first) {
         return Hit::likely(words.at, calendar.bare_weekday(day));
@@ -280,16 +282,16 @@ fn named(words: Words<'_, '_>, first: &str, calendar: Calendar) -> Option<Hit> {
     let doubtful = matches!(first, "may" | "march" | "mar" | "sep" | "jan") && !capital(words, first);
     let mut rest = words;
     rest.skip_char('.');
+    let mut with_year = rest;
+    if let Some(year) = year(&mut with_year) {
+        let verb = doubtful && rest.text.get(rest.at) == Some(','); // "you may, 2026 or not"
+        return if verb { None } else { Hit::sure(with_year.at, calendar.whole_month(Some(year), number)) };
+    }
     let mut ahead = rest;
     ahead.skip("the");
     let Some(word) = ahead.next().filter(|w| w.starts_with(|c: char| c.is_ascii_digit())) else {
         return None; // a month alone: "may" and "march" are verbs, and the rest is too vague to act on
     };
-    if word.len() == 4 {
-        let mut with_year = rest;
-        let year = year(&mut with_year)?;
-        return Hit::sure(with_year.at, calendar.whole_month(Some(year), number));
-    }
     let day = word.parse::<u32>().ok().filter(|_| word.len() <= 2)?;
     let plain = ordinal(&mut ahead).is_none();
     if !ahead.closed() || vague_after(ahead) {

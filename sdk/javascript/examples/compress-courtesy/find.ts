@@ -60,7 +60,7 @@ class Finder {
 
   all(): Range[] {
     const clauses = split(this.text, this.kept);
-    const fates = clauses.map((clause) => this.fate(clause));
+    const fates = this.fates(clauses);
     this.confirmations(clauses, fates);
     for (let n = 0; n < clauses.length; n += 1) if (fates[n] === "keep") this.within(clauses[n]);
     this.wholeClauses(clauses, fates);
@@ -85,6 +85,27 @@ class Finder {
     return isPlain(text[start - 1]) && isPlain(text[end]);
   }
 
+  private fates(clauses: Clause[]): Fate[] {
+    const fates: Fate[] = [];
+    while (fates.length < clauses.length) {
+      const last = this.spanned(clauses, fates.length);
+      if (last === null) fates.push(this.fate(clauses[fates.length]));
+      else while (fates.length <= last) fates.push("drop");
+    }
+    return fates;
+  }
+
+  /** The last of the clauses from `first` on that are one phrase: 谢谢 大家, between which only a space separates. */
+  private spanned(clauses: Clause[], first: number): number | null {
+    const { start, end, strength } = clauses[first];
+    if (strength !== Strength.Space) return null;
+    const stop = this.phraseAt(start, this.text.length, this.rules.whole);
+    if (stop === null || stop <= end) return null;
+    let last = first;
+    while (clauses[last].end < stop) last += 1;
+    return clauses[last].end === stop ? last : null;
+  }
+
   private fate({ start, end }: Clause): Fate {
     if (start === end || this.kept.touches(start, end)) return "keep";
     const { confirm, whole, lead } = this.rules;
@@ -105,12 +126,9 @@ class Finder {
 
   /** End of the longest phrase of one list or the other that starts here, ends by `limit` and is no trap. */
   private phraseAt(at: number, limit: number, list: Phrases, other?: Phrases): number | null {
-    let end = list.longestAt(this.view, at) ?? at;
-    if (end > limit) end = at;
-    const second = other?.longestAt(this.view, at) ?? at;
-    if (second > end && second <= limit) end = second;
+    const end = Math.max(list.longestAt(this.view, at, limit) ?? at, other?.longestAt(this.view, at, limit) ?? at);
     if (end === at || this.kept.touches(at, end)) return null;
-    const trap = this.rules.trap.longestAt(this.view, at);
+    const trap = this.rules.trap.longestAt(this.view, at, limit);
     return trap !== null && trap > end ? null : end;
   }
 
@@ -152,17 +170,17 @@ class Finder {
     const { view, text, kept, rules } = this;
     if (start === limit || !rules.tail.endWith(text[limit - 1])) return limit;
     let at = start + 1;
-    const isTail = () => rules.tail.longestAt(view, at) === limit && !this.trapped(start, at) && !kept.touches(at, limit);
+    const isTail = () => rules.tail.longestAt(view, at, limit) === limit && !this.trapped(start, at, limit) && !kept.touches(at, limit);
     while (at < limit && !isTail()) at += 1;
     if (at >= limit) return limit;
     while (at > start && text[at - 1] === " ") at -= 1;
     return at > start ? at : limit;
   }
 
-  /** Whether a trap that starts from `start` on covers `at`. */
-  private trapped(start: number, at: number): boolean {
+  /** Whether a trap that starts from `start` on, and ends by `limit`, covers `at`. */
+  private trapped(start: number, at: number, limit: number): boolean {
     for (let from = start; from <= at; from += 1) {
-      const end = this.rules.trap.longestAt(this.view, from);
+      const end = this.rules.trap.longestAt(this.view, from, limit);
       if (end !== null && end > at) return true;
     }
     return false;
@@ -172,7 +190,7 @@ class Finder {
   private inner(start: number, limit: number): void {
     const { view, text, kept, rules } = this;
     for (let at = start; at < limit; ) {
-      const end = rules.inner.longestAt(view, at);
+      const end = rules.inner.longestAt(view, at, limit);
       const between = end !== null && end < limit && text[end] === " " && !kept.has(end);
       if (between && !upperCase.test(view.source.slice(at + 1, end))) {
         const next = view.skipSpaces(end, limit);

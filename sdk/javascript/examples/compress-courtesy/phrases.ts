@@ -1,6 +1,6 @@
 // Lists of phrases, found by how they begin.
 
-import { SPACE, UNEVEN, type View, fitsWhole, fold, isPlain, trim } from "./text";
+import { SPACE, UNEVEN, type View, fitsWhole, fold, isPlain, isWide, trim, wideGap } from "./text";
 
 /** A list in both languages. */
 export interface Words {
@@ -12,7 +12,8 @@ export interface Words {
 export const BREAK = "\ud800";
 
 /**
- * A list of phrases. A call asks for few of them, and has no table made for it beforehand: to search one long string, as
+ * A list of phrases. One space of a phrase stands for any number, and between two Chinese characters for none as well: 谢谢 大家
+ * and 谢谢大家 are one. A call asks for few of them, and has no table made for it beforehand: to search one long string, as
  * the engine itself does it, costs less than to make a table of all.
  */
 export class Phrases {
@@ -30,8 +31,8 @@ export class Phrases {
     this.en = between(words.en);
   }
 
-  /** End of the longest phrase that starts at this place. English ones stand at the edges of words. */
-  longestAt(view: View, at: number): number | null {
+  /** End of the longest phrase that starts at this place and ends by `limit`. English ones stand at the edges of words. */
+  longestAt(view: View, at: number, limit: number): number | null {
     const { folded: text, spaced } = view;
     const first = text[at];
     const phrases = this.groups.get(first) ?? this.group(first);
@@ -41,7 +42,7 @@ export class Phrases {
       let end = at;
       if (text.startsWith(phrase, at)) end += phrase.length;
       else if (spaced) end = looseEnd(phrase, view, at);
-      if (end > longest && isEdge(text[end - 1], text[end])) longest = end;
+      if (end > longest && end <= limit && isEdge(text[end - 1], text[end])) longest = end;
     }
     return longest > at ? longest : null;
   }
@@ -63,15 +64,16 @@ export class Phrases {
 
   private makeEven(): void {
     this.even = true;
-    if (fitsWhole(evenPhrases, this.zh) && fitsWhole(evenAscii, this.en)) return;
+    if (fitsWhole(evenPhrases, this.zh) && !wideGap.test(this.zh) && fitsWhole(evenAscii, this.en)) return;
     const { zh = [], en = [] } = this.words;
-    const folded = [...zh, ...en].map((phrase) => trim(fold(phrase)));
-    // A space of a phrase takes in all that stand there: a second one is never found.
-    this.zh = between(folded.filter((phrase) => phrase !== "" && !phrase.includes("  ")));
+    const folded = [...zh, ...en].map((phrase) => trim(fold(phrase)).replace(spaces, " ").replace(wideGaps, ""));
+    this.zh = between(folded.filter((phrase) => phrase !== ""));
     this.en = "";
   }
 }
 
+const spaces = / +/g;
+const wideGaps = new RegExp(wideGap, "gu");
 const evenPhrases = phrasesOf(`[^${BREAK}${SPACE}${UNEVEN}]+`);
 const evenAscii = phrasesOf("[!-@[-~]+");
 
@@ -92,15 +94,17 @@ function collect(list: string, first: string, group: string[]): void {
   }
 }
 
-/** Where a phrase ends that starts at this place, one space of it standing for several; `at` where it does not. */
+/** Where a phrase ends that starts at this place, however many spaces stand there; `at` where it does not. */
 function looseEnd(phrase: string, view: View, at: number): number {
   const text = view.folded;
-  if (!text.slice(at, at + phrase.length).includes("  ")) return at;
   let end = at;
-  for (const [n, word] of phrase.split(" ").entries()) {
-    const start = n > 0 ? view.skipSpaces(end, text.length) : end;
-    if ((n > 0 && start === end) || !text.startsWith(word, start)) return at;
-    end = start + word.length;
+  let before = " ";
+  for (const c of phrase) {
+    if (text[end] === " " && isWide(before) && isWide(c)) end = view.skipSpaces(end, text.length);
+    if (!text.startsWith(c, end)) return at;
+    end += c.length;
+    if (c === " ") end = view.skipSpaces(end, text.length);
+    before = c;
   }
   return end;
 }

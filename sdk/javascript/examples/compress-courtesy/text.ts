@@ -73,15 +73,24 @@ export function fitsWhole(pattern: RegExp, text: string): boolean {
   return fitsAt(pattern, text, 0) && pattern.lastIndex === text.length;
 }
 
+/** A space between Chinese characters, which says nothing. */
+export const wideGap = new RegExp(`(?<=[${WIDE}]) (?=[${WIDE}])`, "u");
+const wide = new RegExp(`^[${WIDE}]`, "u");
+
+/** Whether a character is one of those that are written without spaces. */
+export function isWide(c: string): boolean {
+  return wide.test(c);
+}
+
 /** A text to look at. */
 export class View {
   readonly folded: string;
-  /** Whether spaces follow each other in it. */
+  /** Whether it has spaces where a phrase may have fewer: after others, or between Chinese characters. */
   readonly spaced: boolean;
 
   constructor(readonly source: string) {
     this.folded = fold(source);
-    this.spaced = this.folded.includes("  ");
+    this.spaced = this.folded.includes("  ") || wideGap.test(this.folded);
   }
 
   /** Behind the spaces at this place. */

@@ -7,6 +7,10 @@ from letters import is_letter
 from text import CJK, Phrases, clause_around, clause_end, phrases
 
 
+# Behind a name of JSON.
+_COLON = re.compile('" *:')
+
+
 class Wish(NamedTuple):
     # Number of the action in the rules.
     action: int
@@ -39,7 +43,7 @@ class Actions:
             if start not in clause:
                 clause = clause_around(text, start)
                 unmeant = self._unmeant(text, clause)
-            if action not in unmeant:
+            if action not in unmeant and not _in_json(text, start, at):
                 # What denied the wish before is done with.
                 since = max(clause.start, found[-1].end) if found else clause.start
                 found.append(Wish(action, start, at, self._negation.reaches(text, start, since)))
@@ -68,6 +72,16 @@ class Actions:
     def _unmeant(self, text, clause):
         """The actions that are not meant in a clause, whatever its words."""
         return [action for action, words in enumerate(self._unless) if words.are_in(text, clause.start, clause.stop)]
+
+
+def _in_json(text, start, end):
+    """Whether a word is a name, or a value, as "status" is in {"status": 500}, and not what a customer wants."""
+    if not text.endswith('"', 0, start) or not text.startswith('"', end):
+        return False
+    before = start - 1
+    while text.endswith(" ", 0, before):
+        before -= 1
+    return _COLON.match(text, end) is not None or text.endswith((":", "{", "["), 0, before)
 
 
 class _Negation:

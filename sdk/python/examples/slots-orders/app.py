@@ -34,7 +34,7 @@ class Policy:
         text = Text(utterance)
         today = day_of_instant(turn.now.unix_ms, turn.now.utc_offset_minutes)
         state = self.machine.state(dialog.state)
-        reading = self.reader.read(text, today, order_asked=state.expects == "order")
+        reading = self.reader.read(text, today, asked=state.expects)
         language = language_of(recent, dialog, turn.locale)
         outcome = self.machine.turn(text, reading, Before(state, dialog.slots, today, language))
         slots, following = outcome.set, outcome.next

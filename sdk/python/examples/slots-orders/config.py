@@ -138,8 +138,9 @@ class StateConfig:
     name: str
     # The action of an earlier turn is still wanted here.
     pending: bool = False
-    # A slot that was asked for: `order` may then be said as bare digits.
-    expects: Optional[str] = None
+    # What was asked for, and may then be said in fewer words: the order number as bare digits, a quantity as a number and its
+    # unit.
+    expects: Optional[Literal["order", "change"]] = None
 
 
 @dataclass

@@ -5,7 +5,7 @@ import string
 
 from jackfield import PolicyError
 
-from found import Found, agreed, overlap
+from found import Found, agreed
 from number import ENGLISH, numbers
 from pattern import Pattern
 from text import Phrases, phrases
@@ -44,7 +44,7 @@ class Orders:
         while beginning := self._beginning.search(text, at):
             at = beginning.start()
             one = self._code_at(text, at) or self._digits_at(text, at, asked)
-            if one and not overlap(taken, one):
+            if one and not taken.touches(one):
                 found.append(one)
                 at = one.end
             else:
@@ -68,9 +68,16 @@ class Orders:
     def _code_end(self, text, at, pattern, after_word):
         """Where a code ends that starts at `at`; `at` where there is none."""
         end = pattern.end_at(text, at)
-        if end is None or self._CODE_GOES_ON.match(text, end) or self._LETTERS.match(text, at, end)[0] in self._not_codes:
+        if end is None or self._CODE_GOES_ON.match(text, end) or self._is_word(text, self._LETTERS.match(text, at, end)):
             return at
         return at if after_word and self._word_before(text, at, self.words) is None else end
+
+    def _is_word(self, text, letters):
+        """"is 20261001" and "no 20261001" are words before a number; IN-818283 is a code, but not what follows "order" in
+        "order no-818283"."""
+        end = letters.end()
+        joined = len(letters[0]) == 2 and text.startswith("-", end) and not self._number_words.end_before(text, end)
+        return not joined and letters[0] in self._not_codes
 
     def _digits_at(self, text, at, asked):
         found = self._DIGITS.match(text, at)
@@ -138,10 +145,11 @@ class Quantities:
         self._units = phrases(quantity.units)
         self._not_before = phrases(quantity.not_before)
 
-    def find(self, text, taken, denied):
-        """The quantity, when there is exactly one; `denied` tells whether what stands at a place is negated."""
-        found = [one for count in self._counts(text) if (one := self._quantity(text, *count))]
-        return agreed(sorted(one for one in found if not denied(text, one.start) and not overlap(taken, one)))
+    def find(self, text, taken, asked, denied):
+        """The quantity, when there is exactly one; `asked` tells that the dialog has asked what to change, so that a number and
+        its unit will do; `denied` tells whether what stands at a place is negated."""
+        found = [one for count in self._counts(text) if (one := self._quantity(text, asked, *count))]
+        return agreed(sorted(one for one in found if not denied(text, one.start) and not taken.touches(one)))
 
     def _counts(self, text):
         """Where a count starts and ends, and what it is."""
@@ -152,9 +160,9 @@ class Quantities:
             if not follows_hyphen and not self._GOES_ON.match(text, number.end):
                 yield number.start, number.end, number.value
 
-    def _quantity(self, text, start, end, value):
+    def _quantity(self, text, asked, start, end, value):
         named = self._names.end_before(text, _before_colon(text, start))
-        if not value or not named and not self._triggers.end_before(text, start):
+        if not value or not (named or asked or self._triggers.end_before(text, start)):
             return None
         unit = self._units.match(text, self._SPACES.match(text, end).end())
         if not unit and (not named or self._NO_END.match(text, end)):

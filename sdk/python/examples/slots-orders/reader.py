@@ -9,7 +9,7 @@ import dates
 import times
 from actions import Actions, Wish
 from entities import Cities, Orders, Quantities, phones
-from found import Found, agreed, overlap
+from found import Found, Taken, agreed
 from letters import count_letters
 from text import phrases
 
@@ -40,14 +40,14 @@ class Reader:
         self._date_targets = phrases(config.dates.targets)
         self._rollover_days = config.dates.rollover_days
 
-    def read(self, text, today, order_asked):
-        """Reads an utterance. Without `today` there are no dates; `order_asked` tells that the dialog just asked for it."""
+    def read(self, text, today, asked):
+        """Reads an utterance. Without `today` there are no dates; `asked` is what the dialog has just asked for."""
         called = [phone for phone in phones(text) if not self._orders.called_order(text, phone.start)]
         mentions = dates.mentions(text, dates.Calendar(today, self._rollover_days)) if today else []
-        mentions = [mention for mention in mentions if not overlap(called, mention)]
-        taken = called + mentions
-        order = self._orders.find(text, taken, order_asked)
-        taken += [order] if order else []
+        by_phones = Taken(called)
+        mentions = [mention for mention in mentions if not by_phones.touches(mention)]
+        order = self._orders.find(text, Taken(called + mentions), asked == "order")
+        taken = Taken(called + mentions + ([order] if order else []))
 
         wishes = self.actions.find(text)
         wanted = self.actions.wanted(wishes)
@@ -58,7 +58,7 @@ class Reader:
             ("date", Date, self._date(text, mentions, action)),
             ("time", Text, _time(text, taken)),
             ("city", Choice, self.cities.find(text)),
-            ("quantity", Number, self._quantities.find(text, taken, self.actions.denied)),
+            ("quantity", Number, self._quantities.find(text, taken, asked == "change", self.actions.denied)),
             ("action", Choice, Found(wanted.start, wanted.end, action) if wanted else None),
         ]
         slots = {
@@ -88,4 +88,4 @@ class Reader:
 def _time(text, taken):
     time = times.find(text)
     # 今晚 is of the date, 晚八点 of the time: they may share that character.
-    return time if time and not overlap(taken, time._replace(start=time.start + 1)) else None
+    return time if time and not taken.touches(time._replace(start=time.start + 1)) else None

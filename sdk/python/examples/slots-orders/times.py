@@ -5,9 +5,10 @@ from typing import NamedTuple, Optional
 
 from found import Found
 from number import NUMERALS, number_at
+from text import CJK
 
 # What a time may start with, at the start of a number or a word.
-_BEGINNING = re.compile(rf"(?<![0-9a-z])[0-9]|[凌清早上中下傍晚夜]|(?<![{NUMERALS}])[{NUMERALS}]")
+_BEGINNING = re.compile(rf"(?<![0-9a-z])(?:[0-9]|noon|midday)|[凌清早上中下傍晚夜]|(?<![{NUMERALS}])[{NUMERALS}]")
 
 # 早 and 晚 alone only where they cannot be a word: 早一点 and 晚一点 mean "a little earlier" and "later".
 _HALF = re.compile("(凌晨|清晨|早[上晨]|[上中下]午|傍晚|晚上|夜[里晚])[ 的]*|([早晚])(?:(?<=[今明昨天当].)|(?=[0-9]))")
@@ -42,10 +43,13 @@ _HOURS = {
 
 # 8:30, 20:15.
 _DIGITS = re.compile("(?<![0-9a-z:./])([0-9]{1,2}):([0-5][0-9])(?![0-9:])")
+_NOON = re.compile("(?<![0-9a-z])(?:noon|midday)(?![0-9a-z])")
 # 8 in "8am", "8 to 9 pm", "8-9am".
 _HOUR = re.compile("(?<![0-9a-z:./#])([0-9]{1,2})(?![0-9])")
 # 点 in 八点五折 and 一点小事 is not that of a clock.
 _SIGN = re.compile("([点时])(?:钟|(?!钟))(?![小儿都也折])")
+# 下午3个人, 早8折, 早8.5折: the digits count something else. 下午3到5点 goes on as a time.
+_COUNTS = re.compile(rf" *(?:%|\.[0-9]|(?![到至])[{CJK}])")
 _PART_OF_HOUR = re.compile("半|一刻|三刻|整")
 _PARTS = {"半": 30, "一刻": 15, "三刻": 45, "整": 0}
 
@@ -59,6 +63,8 @@ class _Clock(NamedTuple):
     half: Optional[str]
     # After midnight; None as long as the half of the day is not known.
     minutes: Optional[int]
+    # Digits alone, with no 点 and no colon.
+    bare: bool
 
     def minutes_in(self, half):
         hour = self.hour if self.hour > 12 else _HOURS[half].get(self.hour)
@@ -83,7 +89,9 @@ def _time_at(text, at):
     joint = _JOINT.match(text, first.end)
     second = joint and _clock_at(text, joint.end(), first)
     if not second:
-        return None if first.minutes is None else Found(at, first.end, _said(first.minutes))
+        # 早8到货: the joint belongs to another word, and the hour to nothing that is sure.
+        is_open = first.minutes is None or first.bare and joint
+        return None if is_open else Found(at, first.end, _said(first.minutes))
     # "from 8 to 9 am": the half of the day is said at the end.
     begin = first.minutes_in(second.half) if first.minutes is None else first.minutes
     if begin is None or second.minutes is None:
@@ -98,15 +106,20 @@ def _said(minutes):
 def _clock_at(text, at, before=None):
     """A clock time; `before` is the one from which an interval goes on to it."""
     half, start = _half_at(text, at)
-    read = _digits(text, start) or _chinese(text, start, half) or _english(text, start)
+    read = _digits(text, start) or _chinese(text, start, half) or _english(text, start) or _noon(text, start)
     if not read:
         return None
-    end, hour, minute, is_sure = read
+    end, hour, minute, form = read
     named = _AM_PM.match(text, end)
+    bare = form == "bare" and not named
+    if bare and _COUNTS.match(text, end):
+        return None
     if named:
         half, end = _HALVES[named[1]], named.end()
-    clock = _Clock(end, hour, minute, half, None)
-    if is_sure and half is None:
+    elif form == "noon" and half is None:
+        half = "noon"
+    clock = _Clock(end, hour, minute, half, None, bare)
+    if form == "clock" and half is None:
         minutes = hour * 60 + minute
     else:
         minutes = clock.minutes_in(half or before and before.half)
@@ -126,7 +139,7 @@ def _half_at(text, at):
 def _digits(text, at):
     """Of 24 hours, unless am or pm follows."""
     found = _DIGITS.match(text, at)
-    return (found.end(), int(found[1]), int(found[2]), True) if found and int(found[1]) < 24 else None
+    return (found.end(), int(found[1]), int(found[2]), "clock") if found and int(found[1]) < 24 else None
 
 
 def _chinese(text, at, half):
@@ -136,7 +149,7 @@ def _chinese(text, at, half):
     if not sign or number.value not in range(24) or sign[1] == "时" and half is None:
         return None
     minute = _minute_at(text, sign.end())
-    return minute and (minute[1], number.value, minute[0], False)
+    return minute and (minute[1], number.value, minute[0], "spoken")
 
 
 def _minute_at(text, at):
@@ -153,4 +166,9 @@ def _minute_at(text, at):
 def _english(text, at):
     """Worth nothing unless am or pm is said."""
     found = _HOUR.match(text, at)
-    return (found.end(), int(found[1]), 0, False) if found and 1 <= int(found[1]) <= 12 else None
+    return (found.end(), int(found[1]), 0, "bare") if found and 1 <= int(found[1]) <= 12 else None
+
+
+def _noon(text, at):
+    found = _NOON.match(text, at)
+    return (found.end(), 12, 0, "noon") if found else None

@@ -55,6 +55,9 @@ _COUNTED = re.compile("[0-9a-z个件份箱盒次天周月年岁元块台只条�
 # 5号楼, 3号线 and 三日游 are no dates, 三日内 is a length of time.
 _PLACE = re.compile("[楼线店库门机码柜仓桌车房院馆厅口厂床位球本元游间内以之子字电段桥铺]")
 
+# 中山北路20号, 人民大道5号: the number of a house.
+_STREETS = ("路", "街", "巷", "弄", "大道", "街道")
+
 _LENGTH = re.compile(" *(?P<unit>个?工作日|天|日|个?星期|个礼拜|周|个月|年)(?:(?P<after>[之以过]?后)|(?P<before>[之以]?前))?")
 _DAYS_OF = {"天": 1, "日": 1, "星期": 7, "礼拜": 7, "周": 7}
 _MONTHS_OF = {"月": 1, "年": 12}
@@ -212,9 +215,15 @@ def _month_alone(text, month, end, year, calendar):
 def _bare_day(text, number, unit, calendar):
     """三十一日, 5号."""
     end = unit + 1
-    if _PLACE.match(text, end) or unit != number.end or number.value not in range(1, 32):
+    if _in_street(text, number.start) or _PLACE.match(text, end) or unit != number.end or number.value not in range(1, 32):
         return None
     return likely(end, calendar.bare_day(number.value))
+
+
+def _in_street(text, at):
+    while text.endswith(" ", 0, at):
+        at -= 1
+    return text.endswith(_STREETS, 0, at)
 
 
 def _away(text, number, calendar):

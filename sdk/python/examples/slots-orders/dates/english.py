@@ -17,10 +17,13 @@ _WEEKDAYS = {name: index for index, name in enumerate(_WEEK)}
 _YEAR = "january february march april may june july august september october november december".split()
 _MONTHS = {short: number for number, name in enumerate(_YEAR, 1) for short in (name, name[:3])} | {"sept": 9}
 
+# Months that are other words as well, when they are written small.
+_DOUBTFUL = ("may", "march", "mar", "sep", "jan")
+
 # A word is a run of letters or of digits, and nothing but spaces may lie between two: "5 march" and "5march" are the same.
 _WORD = re.compile(" *([0-9]+|[a-z]+)")
 _LETTERS = re.compile(" *[a-z]")
-_DAY_AFTER = re.compile("(?:the +)?day +(before|after)(?![a-z]) *([0-9]+|[a-z]+)")
+_DAY_AFTER = re.compile("(?:the +)?day +(before|after)(?![a-z])(?: *([a-z]+))?")
 _WEEKDAY = re.compile(" *(?:on(?![a-z]) *)?([a-z]+)")
 _UNIT = re.compile(" *(day|week|month|year)s?(?![a-z])")
 _FROM_NOW = re.compile(" *(?:(?P<ago>ago)|from +(?:now|today))(?![a-z])")
@@ -69,7 +72,8 @@ def _day_after(text, at, calendar):
         case "before", "yesterday":
             return Hit(found.end(), calendar.in_days(-2))
         case _:
-            return unclear(found.end())
+            # What follows may be a number of its own: "the day after 12345678".
+            return unclear(found.end(1))
 
 
 def _shifted(text, at, shift, calendar):
@@ -157,18 +161,21 @@ def _day_of_month(text, at, day, calendar):
 
 
 def _named(text, name, at, calendar):
-    """Monday; March 5; March 5th, 2026; March 2026. A month alone is too vague to act on; "may" and "march" are verbs."""
+    """Monday; March 5; March 5th, 2026; March, 2026. A month alone is too vague to act on; "may" and "march" are verbs."""
     if name in _WEEKDAYS:
         return likely(at, calendar.bare_weekday(_WEEKDAYS[name]))
-    found = _DAY.match(text, at) if name in _MONTHS else None
-    if not found:
+    if name not in _MONTHS:
         return None
-    number, end, month = found[1], found.end(), _MONTHS[name]
-    if len(number) == 4:
-        year, end = _year(text, at + text.startswith(".", at))
-        return Hit(end, calendar.whole_month(year, month)) if year else None
-    if len(number) > 2:
+    month, behind = _MONTHS[name], at + text.startswith(".", at)
+    year, end = _year(text, behind)
+    if year:
+        # "you may, 2026 or not".
+        is_verb = name in _DOUBTFUL and text.startswith(",", behind) and not _is_capital(text, at, name)
+        return None if is_verb else Hit(end, calendar.whole_month(year, month))
+    found = _DAY.match(text, at)
+    if not found or len(found[1]) > 2:
         return None
+    number, end = found[1], found.end()
     ordinal = _ORDINAL.match(text, end)
     end = ordinal.end() if ordinal else end
     if _GOES_ON.match(text, end):
