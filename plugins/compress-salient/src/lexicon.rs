@@ -1,0 +1,187 @@
+//! The lists, made ready: words and phrases found by their first glyph, the longest first.
+
+use crate::glyphs::{Glyphs, fold};
+use crate::rules::{Config, Words};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a list says of its words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listed {
+    /// Goes first.
+    Filler,
+    /// Goes by its surprisal.
+    Function,
+    /// A Chinese word like any other.
+    Word,
+    /// Stays, with what it negates.
+    Negation,
+    /// Stays.
+    Kept,
+    /// Stays, with the name behind it.
+    NameAfter,
+    /// Stays, with the name before it.
+    NameBefore,
+}
+
+/// All lists.
+#[derive(Debug)]
+pub struct Lexicon {
+    words: Phrases<Listed>,
+    units: Phrases<()>,
+    verbs: BTreeSet<String>,
+}
+
+impl Lexicon {
+    /// # Errors
+    /// A phrase that is empty, stands in two lists, or could take a negation or a number with it.
+    pub fn new(config: &Config) -> Result<Lexicon, String> {
+        let lists: [(&str, &Words, Listed); 9] = [
+            ("negation", &config.negation, Listed::Negation),
+            ("filler", &config.filler, Listed::Filler),
+            ("function", &config.function, Listed::Function),
+            ("word", &config.word, Listed::Word),
+            ("verb", &config.verb, Listed::Kept),
+            ("time", &config.time, Listed::Kept),
+            ("keep", &config.keep, Listed::Kept),
+            ("name_after", &config.name_after, Listed::NameAfter),
+            ("name_before", &config.name_before, Listed::NameBefore),
+        ];
+        let mut seen: BTreeMap<String, &str> = BTreeMap::new();
+        let mut words = Vec::new();
+        for (list, phrases, listed) in lists {
+            for phrase in phrases.all() {
+                let folded: String = phrase.trim().chars().map(fold).collect();
+                if let Some(why) = refusal(&folded, listed, &config.negation) {
+                    return Err(format!("{list}: `{phrase}` {why}"));
+                }
+                if let Some(other) = seen.insert(folded.clone(), list) {
+                    return Err(format!("{list}: `{phrase}` is in {other}, too; leave it in one of them"));
+                }
+                words.push((folded, listed));
+            }
+        }
+        let units = config.unit.all().map(|unit| (unit.trim().chars().map(fold).collect(), ())).collect();
+        let verbs = config.verb.en.iter().map(|verb| verb.trim().to_lowercase()).collect();
+        Ok(Lexicon { words: Phrases::new(words), units: Phrases::new(units), verbs })
+    }
+
+    /// End and list of the longest phrase that starts at `at`.
+    pub fn at(&self, glyphs: &Glyphs<'_>, at: usize) -> Option<(usize, Listed)> {
+        self.words.longest_at(glyphs, at)
+    }
+
+    /// End of the unit of measure that starts at `at`.
+    pub fn unit_at(&self, glyphs: &Glyphs<'_>, at: usize) -> Option<usize> {
+        self.units.longest_at(glyphs, at).map(|(end, ())| end)
+    }
+
+    /// Whether an English word in lower case is a form of a listed verb.
+    pub fn is_verb(&self, word: &str) -> bool {
+        let known = |stem: &str| self.verbs.contains(stem);
+        let Some(stem) = ["ing", "ed", "es", "s"].iter().find_map(|end| {
+            let stem = word.strip_suffix(end)?;
+            (known(stem) || known(&format!("{stem}e")) || undoubled(stem).is_some_and(known) || ies(stem, known))
+                .then_some(stem)
+        }) else {
+            return known(word);
+        };
+        stem.len() > 1
+    }
+}
+
+/// cancell, plann: without the doubled consonant.
+fn undoubled(stem: &str) -> Option<&str> {
+    let mut back = stem.chars().rev();
+    let (last, before) = (back.next()?, back.next()?);
+    (last == before).then(|| &stem[..stem.len() - last.len_utf8()])
+}
+
+/// tri(es), tri(ed): of a verb in y.
+fn ies(stem: &str, known: impl Fn(&str) -> bool) -> bool {
+    stem.strip_suffix('i').is_some_and(|stem| known(&format!("{stem}y")))
+}
+
+/// Why a phrase must not be in its list.
+fn refusal(folded: &str, listed: Listed, negation: &Words) -> Option<String> {
+    if folded.is_empty() {
+        return Some("is empty".into());
+    }
+    if !matches!(listed, Listed::Filler | Listed::Function) {
+        return None;
+    }
+    if folded.chars().any(char::is_numeric) {
+        return Some("holds a digit; it must not be dropped".into());
+    }
+    let chinese = negation.zh.iter().find(|word| folded.contains(word.as_str()));
+    let english = negation.en.iter().find(|word| folded.split(' ').any(|part| part == word.as_str()));
+    let negation = chinese.or(english).map(String::as_str);
+    let negation = negation.or(folded.split(' ').any(|part| part.ends_with("n't")).then_some("n't"));
+    negation.map(|word| format!("holds the negation `{word}`; it must not be dropped"))
+}
+
+/// Phrases by their first glyph.
+#[derive(Debug)]
+struct Phrases<T> {
+    by_first: BTreeMap<char, Vec<(Vec<char>, T)>>,
+}
+
+impl<T: Copy> Phrases<T> {
+    fn new(phrases: Vec<(String, T)>) -> Self {
+        let mut by_first: BTreeMap<char, Vec<(Vec<char>, T)>> = BTreeMap::new();
+        for (phrase, what) in phrases {
+            let phrase: Vec<char> = phrase.chars().collect();
+            if let Some(first) = phrase.first() {
+                by_first.entry(*first).or_default().push((phrase, what));
+            }
+        }
+        for phrases in by_first.values_mut() {
+            phrases.sort_by_key(|(phrase, _)| std::cmp::Reverse(phrase.len()));
+        }
+        Phrases { by_first }
+    }
+
+    fn longest_at(&self, glyphs: &Glyphs<'_>, at: usize) -> Option<(usize, T)> {
+        let phrases = self.by_first.get(&glyphs.get(at)?)?;
+        phrases.iter().find_map(|(phrase, what)| Some((end_of(phrase, glyphs, at)?, *what)))
+    }
+}
+
+/// Where a phrase that starts at `at` ends. One that ends in a Latin letter ends with its word.
+fn end_of(phrase: &[char], glyphs: &Glyphs<'_>, at: usize) -> Option<usize> {
+    let end = at + phrase.len();
+    if !phrase.iter().zip(at..).all(|(&c, i)| glyphs.get(i) == Some(c)) {
+        return None;
+    }
+    let joins = |c: char| c.is_ascii_alphanumeric() || matches!(c, '\'' | '-' | '_' | '@');
+    let open = phrase.last()?.is_ascii_alphanumeric() && glyphs.get(end).is_some_and(joins);
+    (!open).then_some(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verbs_are_known_in_every_form() {
+        let verbs = ["cancel", "plan", "change", "try", "send", "be"].map(str::to_owned).into();
+        let lexicon = Lexicon { words: Phrases::new(vec![]), units: Phrases::new(vec![]), verbs };
+        for form in ["cancel", "cancelled", "canceling", "plans", "planning", "changed", "changing", "tried", "tries", "sends"] {
+            assert!(lexicon.is_verb(form), "{form}");
+        }
+        for other in ["sender", "bed", "plant", "tri", "s", "channel"] {
+            assert!(!lexicon.is_verb(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn the_longest_phrase_wins_and_ends_with_its_word() {
+        let words = ["in", "in order to", "特别", "别"].map(|phrase| (phrase.to_owned(), phrase.len()));
+        let phrases = Phrases::new(words.into());
+        let found = |text: &str| phrases.longest_at(&Glyphs::new(text), 0);
+        assert_eq!(found("In order to go"), Some((11, 11)));
+        assert_eq!(found("in orderly"), Some((2, 2)));
+        assert_eq!(found("in-house"), None);
+        assert_eq!(found("inn"), None);
+        assert_eq!(found("特别好"), Some((2, 6)));
+    }
+}

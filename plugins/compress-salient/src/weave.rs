@@ -1,0 +1,184 @@
+//! What is left when words go: the spaces, commas and empty lines that they leave behind go with them, so that the rest reads
+//! as if it had been written so. Everything is a deletion.
+
+use crate::glyphs::{Glyphs, is_wide};
+use crate::pieces::{Kind, Piece, Why};
+use std::ops::Range;
+
+/// Deletions in bytes, rising and apart, when `dropped` of the pieces go. Nothing before byte `floor` is touched.
+pub fn deletions(glyphs: &Glyphs<'_>, pieces: &[Piece], dropped: &[bool], floor: usize) -> Vec<Range<usize>> {
+    let mut weaver = Weaver { glyphs, pieces, floor, left: Vec::new(), gap: None, emptied: false };
+    for (at, piece) in pieces.iter().enumerate() {
+        if dropped[at] {
+            weaver.gap = Some(at);
+        } else {
+            weaver.add(at, piece.kind);
+        }
+    }
+    weaver.finish();
+    let left = weaver.left;
+    let mut gone: Vec<Range<usize>> = Vec::new();
+    let mut next = left.into_iter().peekable();
+    for (at, piece) in pieces.iter().enumerate() {
+        if next.next_if_eq(&at).is_some() {
+            continue;
+        }
+        let bytes = glyphs.bytes(&piece.glyphs);
+        match gone.last_mut() {
+            Some(last) if last.end == bytes.start => last.end = bytes.end,
+            _ => gone.push(bytes),
+        }
+    }
+    gone
+}
+
+struct Weaver<'a, 't> {
+    glyphs: &'a Glyphs<'t>,
+    pieces: &'a [Piece],
+    floor: usize,
+    /// Pieces that stay, rising.
+    left: Vec<usize>,
+    /// The last word that was dropped behind the last piece that stays.
+    gap: Option<usize>,
+    /// The line before went whole.
+    emptied: bool,
+}
+
+impl Weaver<'_, '_> {
+    fn add(&mut self, at: usize, kind: Kind) {
+        if self.gap.is_none() && !self.emptied {
+            return self.left.push(at);
+        }
+        let stays = match kind {
+            Kind::Line => self.line(),
+            _ if self.gap.is_none() => true,
+            Kind::Space => !self.after_blank(),
+            Kind::Comma => self.comma(),
+            Kind::Stop => self.stop(),
+            Kind::Close => self.close(),
+            Kind::Open | Kind::Bullet => true,
+            Kind::Word(_) | Kind::Kept(_) => self.word(at),
+        };
+        if stays {
+            self.left.push(at);
+            self.gap = None;
+            self.emptied = false;
+        }
+    }
+
+    /// The kind of the last piece that stays.
+    fn last(&self) -> Option<Kind> {
+        self.left.last().map(|&at| self.pieces[at].kind)
+    }
+
+    /// Takes the last piece back, where it is of this kind and may be touched.
+    fn take_back(&mut self, kind: Kind) -> bool {
+        let may = self.left.last().is_some_and(|&at| {
+            self.pieces[at].kind == kind && self.glyphs.bytes(&self.pieces[at].glyphs).start >= self.floor
+        });
+        if may {
+            self.left.pop();
+        }
+        may
+    }
+
+    fn at_line_start(&self) -> bool {
+        matches!(self.last(), None | Some(Kind::Line))
+    }
+
+    fn after_blank(&self) -> bool {
+        let ends_blank = || {
+            let last = self.left.last().map(|&at| self.pieces[at].glyphs.end);
+            last.and_then(|end| self.glyphs.before(end)).is_some_and(char::is_whitespace)
+        };
+        self.at_line_start() || self.last() == Some(Kind::Open) || ends_blank()
+    }
+
+    /// A line of which nothing is left goes with its end, and so does the empty line behind it where there is one before.
+    fn line(&mut self) -> bool {
+        if self.gap.is_none() {
+            let lines = self.left.iter().rev().take(2).filter(|&&at| self.pieces[at].kind == Kind::Line).count();
+            return !self.left.is_empty() && lines < 2;
+        }
+        self.tidy_end();
+        while self.take_back(Kind::Bullet) {
+            self.take_back(Kind::Space);
+        }
+        if self.at_line_start() {
+            self.gap = None;
+            self.emptied = true;
+            return false;
+        }
+        true
+    }
+
+    fn comma(&mut self) -> bool {
+        self.take_back(Kind::Space);
+        !self.at_line_start()
+            && !matches!(self.last(), Some(Kind::Comma | Kind::Stop | Kind::Open | Kind::Bullet))
+    }
+
+    fn stop(&mut self) -> bool {
+        self.tidy_end();
+        !self.at_line_start() && !matches!(self.last(), Some(Kind::Stop | Kind::Open | Kind::Bullet))
+    }
+
+    /// Parentheses of which nothing is left go, unless what is around them would become one word.
+    fn close(&mut self) -> bool {
+        self.tidy_end();
+        if self.last() != Some(Kind::Open) {
+            return true;
+        }
+        let open = self.left.last().map_or(0, |&at| self.pieces[at].glyphs.start);
+        let apart = self.glyphs.before(open).is_none_or(|c| c.is_whitespace() || is_wide(c));
+        if apart && self.take_back(Kind::Open) {
+            return false;
+        }
+        self.left.extend(self.gap.take());
+        true
+    }
+
+    /// A word or sign that stays. Where it would grow together with what is before, the word between comes back.
+    fn word(&mut self, at: usize) -> bool {
+        if let (Some(gap), Some(&before)) = (self.gap, self.left.last()) {
+            if self.grows_together(before, at) {
+                self.left.push(gap);
+            } else if self.starts_blank(at) {
+                self.take_back(Kind::Space);
+            }
+        }
+        true
+    }
+
+    fn starts_blank(&self, at: usize) -> bool {
+        self.glyphs.get(self.pieces[at].glyphs.start).is_some_and(char::is_whitespace)
+    }
+
+    fn grows_together(&self, before: usize, after: usize) -> bool {
+        let (before, after) = (&self.pieces[before], &self.pieces[after]);
+        let is_text = |kind| matches!(kind, Kind::Word(_) | Kind::Kept(_));
+        if !is_text(before.kind) || !is_text(after.kind) {
+            return false;
+        }
+        let numbers = before.kind == Kind::Kept(Why::Number) && after.kind == Kind::Kept(Why::Number);
+        let narrow = |c: char| !is_wide(c) && !c.is_whitespace();
+        let seam = (self.glyphs.before(before.glyphs.end), self.glyphs.get(after.glyphs.start));
+        numbers || matches!(seam, (Some(left), Some(right)) if narrow(left) && narrow(right))
+    }
+
+    /// Without the spaces and commas at the end.
+    fn tidy_end(&mut self) {
+        while self.take_back(Kind::Space) || self.take_back(Kind::Comma) {}
+    }
+
+    fn finish(&mut self) {
+        if self.gap.is_none() && !self.emptied {
+            return;
+        }
+        self.tidy_end();
+        while self.take_back(Kind::Bullet) {
+            self.take_back(Kind::Space);
+        }
+        while self.at_line_start() && self.take_back(Kind::Line) {}
+    }
+}
