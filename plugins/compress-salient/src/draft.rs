@@ -4,7 +4,7 @@ use crate::Host;
 use crate::glyphs::Glyphs;
 use crate::guard;
 use crate::lexicon::Lexicon;
-use crate::pieces::{Class, Kind, Piece, Why, pieces};
+use crate::pieces::{Class, Kind, Piece, pieces};
 use crate::surprisal::{Judged, is_sound, judge};
 use crate::weave::deletions;
 use jackfield_sdk::Span;
@@ -67,7 +67,7 @@ impl<'t> Draft<'t> {
             message,
             text,
             dropped: vec![false; pieces.len()],
-            words_left: pieces.iter().filter(|piece| is_word(piece)).count(),
+            words_left: pieces.iter().filter(|piece| is_word(&glyphs, piece)).count(),
             glyphs,
             pieces,
             starts,
@@ -189,6 +189,7 @@ pub fn without(text: &str, gone: &[Range<usize>]) -> String {
     left
 }
 
-fn is_word(piece: &Piece) -> bool {
-    matches!(piece.kind, Kind::Word(_) | Kind::Kept(_)) && piece.kind != Kind::Kept(Why::Other)
+fn is_word(glyphs: &Glyphs<'_>, piece: &Piece) -> bool {
+    let says_something = || glyphs.text(&piece.glyphs).chars().any(char::is_alphanumeric);
+    matches!(piece.kind, Kind::Word(_) | Kind::Kept(_)) && says_something()
 }

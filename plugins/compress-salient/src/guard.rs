@@ -19,7 +19,9 @@ pub fn fixed(glyphs: &Glyphs<'_>, given: &[Range<usize>]) -> Vec<bool> {
         }
     }
     for span in given {
-        guard.mark(glyphs.touched(span));
+        // An empty span is a place that no edit may reach over.
+        let touched = glyphs.touched(span);
+        guard.mark(touched.start..touched.end.max(touched.start + 1).min(glyphs.len()));
     }
     guard.fixed
 }

@@ -27,7 +27,7 @@ pub enum Listed {
 #[derive(Debug)]
 pub struct Lexicon {
     words: Phrases<Listed>,
-    units: Phrases<()>,
+    units: Phrases<Listed>,
     verbs: BTreeSet<String>,
 }
 
@@ -51,7 +51,7 @@ impl Lexicon {
         for (list, phrases, listed) in lists {
             for phrase in phrases.all() {
                 let folded: String = phrase.trim().chars().map(fold).collect();
-                if let Some(why) = refusal(&folded, listed, &config.negation) {
+                if let Some(why) = refusal(&folded, listed, config) {
                     return Err(format!("{list}: `{phrase}` {why}"));
                 }
                 if let Some(other) = seen.insert(folded.clone(), list) {
@@ -60,19 +60,19 @@ impl Lexicon {
                 words.push((folded, listed));
             }
         }
-        let units = config.unit.all().map(|unit| (unit.trim().chars().map(fold).collect(), ())).collect();
+        let units = config.unit.all().map(|unit| (unit.trim().chars().map(fold).collect(), Listed::Kept)).collect();
         let verbs = config.verb.en.iter().map(|verb| verb.trim().to_lowercase()).collect();
         Ok(Lexicon { words: Phrases::new(words), units: Phrases::new(units), verbs })
     }
 
-    /// End and list of the longest phrase that starts at `at`.
-    pub fn at(&self, glyphs: &Glyphs<'_>, at: usize) -> Option<(usize, Listed)> {
-        self.words.longest_at(glyphs, at)
+    /// End and list of the longest phrase that starts at `at` and may end there.
+    pub fn at(&self, glyphs: &Glyphs<'_>, at: usize, may: impl Fn(usize) -> bool) -> Option<(usize, Listed)> {
+        self.words.longest_at(glyphs, at, may)
     }
 
-    /// End of the unit of measure that starts at `at`.
-    pub fn unit_at(&self, glyphs: &Glyphs<'_>, at: usize) -> Option<usize> {
-        self.units.longest_at(glyphs, at).map(|(end, ())| end)
+    /// End of the longest unit of measure that starts at `at` and may end there.
+    pub fn unit_at(&self, glyphs: &Glyphs<'_>, at: usize, may: impl Fn(usize) -> bool) -> Option<usize> {
+        self.units.longest_at(glyphs, at, may).map(|(end, _)| end)
     }
 
     /// Whether an English word in lower case is a form of a listed verb.
@@ -80,8 +80,11 @@ impl Lexicon {
         let known = |stem: &str| self.verbs.contains(stem);
         let Some(stem) = ["ing", "ed", "es", "s"].iter().find_map(|end| {
             let stem = word.strip_suffix(end)?;
-            (known(stem) || known(&format!("{stem}e")) || undoubled(stem).is_some_and(known) || ies(stem, known))
-                .then_some(stem)
+            (known(stem)
+                || known(&format!("{stem}e"))
+                || undoubled(stem).is_some_and(known)
+                || ies(stem, known))
+            .then_some(stem)
         }) else {
             return known(word);
         };
@@ -102,7 +105,7 @@ fn ies(stem: &str, known: impl Fn(&str) -> bool) -> bool {
 }
 
 /// Why a phrase must not be in its list.
-fn refusal(folded: &str, listed: Listed, negation: &Words) -> Option<String> {
+fn refusal(folded: &str, listed: Listed, Config { negation, word, .. }: &Config) -> Option<String> {
     if folded.is_empty() {
         return Some("is empty".into());
     }
@@ -112,7 +115,9 @@ fn refusal(folded: &str, listed: Listed, negation: &Words) -> Option<String> {
     if folded.chars().any(char::is_numeric) {
         return Some("holds a digit; it must not be dropped".into());
     }
-    let chinese = negation.zh.iter().find(|word| folded.contains(word.as_str()));
+    // 非常 hides the character of a negation.
+    let open = word.zh.iter().fold(folded.to_owned(), |open, word| open.replace(word.as_str(), "\n"));
+    let chinese = negation.zh.iter().find(|word| open.contains(word.as_str()));
     let english = negation.en.iter().find(|word| folded.split(' ').any(|part| part == word.as_str()));
     let negation = chinese.or(english).map(String::as_str);
     let negation = negation.or(folded.split(' ').any(|part| part.ends_with("n't")).then_some("n't"));
@@ -140,9 +145,15 @@ impl<T: Copy> Phrases<T> {
         Phrases { by_first }
     }
 
-    fn longest_at(&self, glyphs: &Glyphs<'_>, at: usize) -> Option<(usize, T)> {
+    fn longest_at(
+        &self,
+        glyphs: &Glyphs<'_>,
+        at: usize,
+        may: impl Fn(usize) -> bool,
+    ) -> Option<(usize, T)> {
         let phrases = self.by_first.get(&glyphs.get(at)?)?;
-        phrases.iter().find_map(|(phrase, what)| Some((end_of(phrase, glyphs, at)?, *what)))
+        let end = |phrase: &[char]| end_of(phrase, glyphs, at).filter(|end| may(*end));
+        phrases.iter().find_map(|(phrase, what)| Some((end(phrase)?, *what)))
     }
 }
 
@@ -165,7 +176,18 @@ mod tests {
     fn verbs_are_known_in_every_form() {
         let verbs = ["cancel", "plan", "change", "try", "send", "be"].map(str::to_owned).into();
         let lexicon = Lexicon { words: Phrases::new(vec![]), units: Phrases::new(vec![]), verbs };
-        for form in ["cancel", "cancelled", "canceling", "plans", "planning", "changed", "changing", "tried", "tries", "sends"] {
+        for form in [
+            "cancel",
+            "cancelled",
+            "canceling",
+            "plans",
+            "planning",
+            "changed",
+            "changing",
+            "tried",
+            "tries",
+            "sends",
+        ] {
             assert!(lexicon.is_verb(form), "{form}");
         }
         for other in ["sender", "bed", "plant", "tri", "s", "channel"] {
@@ -177,7 +199,7 @@ mod tests {
     fn the_longest_phrase_wins_and_ends_with_its_word() {
         let words = ["in", "in order to", "特别", "别"].map(|phrase| (phrase.to_owned(), phrase.len()));
         let phrases = Phrases::new(words.into());
-        let found = |text: &str| phrases.longest_at(&Glyphs::new(text), 0);
+        let found = |text: &str| phrases.longest_at(&Glyphs::new(text), 0, |_| true);
         assert_eq!(found("In order to go"), Some((11, 11)));
         assert_eq!(found("in orderly"), Some((2, 2)));
         assert_eq!(found("in-house"), None);

@@ -98,7 +98,8 @@ impl Compressor for CompressSalient {
 impl CompressSalient {
     /// The edits, in the order of the prompt.
     pub fn edits(&self, host: &impl Host, parts: &[Part], budget: &Budget) -> Vec<Edit> {
-        if budget.prompt_tokens <= budget.keep_tokens || budget.prompt_tokens < self.when.least_prompt_tokens {
+        if budget.prompt_tokens <= budget.keep_tokens || budget.prompt_tokens < self.when.least_prompt_tokens
+        {
             return Vec::new();
         }
         let mut plan = self.plan(host, parts, budget);
@@ -110,7 +111,8 @@ impl CompressSalient {
         let bytes: usize = parts.iter().map(|part| part.message.text.len()).sum();
         let tokens_per_byte = f64::from(budget.prompt_tokens) / bytes.max(1) as f64;
         let last_user = parts.iter().rposition(|part| part.message.role == Role::User);
-        let drafts = parts.iter().enumerate().filter(|(at, part)| Some(*at) != last_user && self.may_edit(part));
+        let drafts =
+            parts.iter().enumerate().filter(|(at, part)| Some(*at) != last_user && self.may_edit(part));
         Plan {
             host,
             score: &self.score,
@@ -139,3 +141,83 @@ fn edits_of(draft: &Draft<'_>) -> Vec<Edit> {
 }
 
 jackfield_sdk::export_compressor!(CompressSalient);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jackfield_sdk::Message;
+    use std::cell::Cell;
+
+    /// Counts what it is asked.
+    #[derive(Default)]
+    struct Counting(Cell<usize>);
+
+    impl Host for Counting {
+        fn count(&self, text: &str) -> u32 {
+            self.0.set(self.0.get() + text.len());
+            text.split(' ').count() as u32
+        }
+
+        fn score(&self, text: &str) -> Result<Vec<Scored>, String> {
+            self.0.set(self.0.get() + text.len());
+            let ends = text.match_indices(' ').map(|(at, _)| at as u32);
+            Ok(ends.map(|end| Scored { end, surprisal_bits: (end % 13) as f32 }).collect())
+        }
+    }
+
+    /// Looks at glyphs, and bytes that the host was given.
+    fn work(policy: &CompressSalient, text: &str, keep: f64) -> usize {
+        let part = |text: &str| Part {
+            message: Message { role: Role::User, text: text.into() },
+            protected: vec![],
+            cached_bytes: 0,
+        };
+        let parts = [part(text), part("so?")];
+        let prompt_tokens = text.split(' ').count() as u32 + 1;
+        let keep_tokens = (f64::from(prompt_tokens) * keep) as u32;
+        let host = Counting::default();
+        let mut plan = policy.plan(&host, &parts, &Budget { keep_tokens, prompt_tokens, us_per_token: 1.0 });
+        plan.carry_out();
+        plan.drafts.iter().map(Draft::looks).sum::<usize>() + host.0.get()
+    }
+
+    #[test]
+    fn the_work_grows_no_faster_than_the_text() {
+        let rules: Config = toml::from_str(include_str!("../rules.toml")).expect("it fits");
+        let policy = CompressSalient::configure(rules).expect("valid");
+        let nasty = [
+            "the blue box of the house ",
+            "那个订单的颜色",
+            "' 'a ",
+            "“ ",
+            "{ ",
+            "a,b,c,",
+            "not the ",
+            "不",
+            "一",
+            "3点",
+            "第一",
+            "http:// ",
+            "(((",
+            ", ",
+            "\n- the",
+            "姓",
+            "``",
+            "a-",
+            "a'",
+            "um, ",
+            "先生",
+            "`` ` ",
+        ];
+        for piece in nasty {
+            for keep in [0.0, 0.5, 0.9] {
+                let once = work(&policy, &piece.repeat(400), keep);
+                let eight = work(&policy, &piece.repeat(3200), keep);
+                assert!(
+                    eight > 0 && eight < once * 12,
+                    "{piece:?} to {keep}: {once} looks, and {eight} at eight times the text"
+                );
+            }
+        }
+    }
+}

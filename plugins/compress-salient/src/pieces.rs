@@ -139,7 +139,7 @@ impl Cutter<'_, '_> {
     }
 
     fn listed_at(&self, at: usize) -> Option<(usize, Listed)> {
-        self.lexicon.at(self.glyphs, at).filter(|(end, _)| self.free(at..*end))
+        self.lexicon.at(self.glyphs, at, |end| self.free(at..end))
     }
 
     fn chinese(&self, at: usize, c: char) -> (usize, Kind) {
@@ -193,7 +193,21 @@ impl Cutter<'_, '_> {
             numeric |= c.is_numeric();
             complex |= matches!(
                 c,
-                '@' | '/' | '\\' | '_' | '=' | '<' | '>' | '#' | '$' | '%' | '&' | '+' | '*' | '^' | '|' | '~'
+                '@' | '/'
+                    | '\\'
+                    | '_'
+                    | '='
+                    | '<'
+                    | '>'
+                    | '#'
+                    | '$'
+                    | '%'
+                    | '&'
+                    | '+'
+                    | '*'
+                    | '^'
+                    | '|'
+                    | '~'
             ) || (inside && matches!(c, '.' | ':' | '('));
         }
         (complex || numeric).then_some(numeric)
@@ -224,7 +238,8 @@ impl Cutter<'_, '_> {
         let mut end = at;
         loop {
             end = self.run(end, is_spaced_letter);
-            let joined = matches!(self.get(end), Some('\'' | '-')) && self.get(end + 1).is_some_and(is_spaced_letter);
+            let joined =
+                matches!(self.get(end), Some('\'' | '-')) && self.get(end + 1).is_some_and(is_spaced_letter);
             if !joined {
                 return end;
             }
@@ -254,7 +269,7 @@ impl Cutter<'_, '_> {
         let mut end = at;
         loop {
             let space = usize::from(self.get(end) == Some(' '));
-            let unit = self.lexicon.unit_at(self.glyphs, end + space).filter(|unit| self.free(end..*unit));
+            let unit = self.lexicon.unit_at(self.glyphs, end + space, |unit| self.free(end..unit));
             let Some(unit) = unit else { return end };
             end = self.run(unit, |c| is_numeral(c) || c.is_numeric());
         }
@@ -285,6 +300,23 @@ fn punctuation(c: char) -> Option<Kind> {
 
 /// A Chinese numeral, and what may stand within a number.
 pub fn is_numeral(c: char) -> bool {
-    matches!(c, '零' | '〇' | '一' | '二' | '两' | '三' | '四' | '五' | '六' | '七' | '八' | '九' | '十' | '百' | '千' | '万' | '亿')
-        || matches!(c, '兩' | '萬' | '億' | '几' | '幾' | '多' | '半')
+    matches!(
+        c,
+        '零' | '〇'
+            | '一'
+            | '二'
+            | '两'
+            | '三'
+            | '四'
+            | '五'
+            | '六'
+            | '七'
+            | '八'
+            | '九'
+            | '十'
+            | '百'
+            | '千'
+            | '万'
+            | '亿'
+    ) || matches!(c, '兩' | '萬' | '億' | '几' | '幾' | '多' | '半')
 }

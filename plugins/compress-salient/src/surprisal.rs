@@ -33,7 +33,8 @@ pub fn judge(pieces: &[Piece], ends: &[usize], scored: &[Scored], tokens_per_byt
             next += 1;
         }
         // The token in which this word lies, with others: 就是 as one token, of which this is the first half.
-        let began = next.checked_sub(1).and_then(|before| scored.get(before)).map_or(0, |token| token.end as usize);
+        let began =
+            next.checked_sub(1).and_then(|before| scored.get(before)).map_or(0, |token| token.end as usize);
         let around = scored.get(next).filter(|_| next > 0 && began < end && is_word(piece));
         let bits = bits.or(around.map(|token| token.surprisal_bits));
         let seen = scored.last().is_some_and(|last| end <= last.end as usize);

@@ -7,7 +7,8 @@ use std::ops::Range;
 
 /// Deletions in bytes, rising and apart, when `dropped` of the pieces go. Nothing before byte `floor` is touched.
 pub fn deletions(glyphs: &Glyphs<'_>, pieces: &[Piece], dropped: &[bool], floor: usize) -> Vec<Range<usize>> {
-    let mut weaver = Weaver { glyphs, pieces, floor, left: Vec::new(), gap: None, emptied: false };
+    let tight = tight(glyphs, pieces, dropped);
+    let mut weaver = Weaver { glyphs, pieces, tight, floor, left: Vec::new(), gap: None, emptied: false };
     for (at, piece) in pieces.iter().enumerate() {
         if dropped[at] {
             weaver.gap = Some(at);
@@ -32,9 +33,25 @@ pub fn deletions(glyphs: &Glyphs<'_>, pieces: &[Piece], dropped: &[bool], floor:
     gone
 }
 
+/// For each piece of punctuation whether a word or number that stays follows it without a space: .env, :not.
+fn tight(glyphs: &Glyphs<'_>, pieces: &[Piece], dropped: &[bool]) -> Vec<bool> {
+    let mut tight = vec![false; pieces.len()];
+    let mut follows = false;
+    for (at, piece) in pieces.iter().enumerate().rev() {
+        tight[at] = follows;
+        if dropped[at] {
+            continue;
+        }
+        let narrow = glyphs.get(piece.glyphs.start).is_some_and(|c| !is_wide(c) && !c.is_whitespace());
+        follows = narrow && (follows || matches!(piece.kind, Kind::Word(_) | Kind::Kept(_)));
+    }
+    tight
+}
+
 struct Weaver<'a, 't> {
     glyphs: &'a Glyphs<'t>,
     pieces: &'a [Piece],
+    tight: Vec<bool>,
     floor: usize,
     /// Pieces that stay, rising.
     left: Vec<usize>,
@@ -53,9 +70,10 @@ impl Weaver<'_, '_> {
             Kind::Line => self.line(),
             _ if self.gap.is_none() => true,
             Kind::Space => !self.after_blank(),
+            Kind::Comma | Kind::Stop if self.tight[at] => self.bring_back(at),
             Kind::Comma => self.comma(),
             Kind::Stop => self.stop(),
-            Kind::Close => self.close(),
+            Kind::Close => self.close(at),
             Kind::Open | Kind::Bullet => true,
             Kind::Word(_) | Kind::Kept(_) => self.word(at),
         };
@@ -97,7 +115,8 @@ impl Weaver<'_, '_> {
     /// A line of which nothing is left goes with its end, and so does the empty line behind it where there is one before.
     fn line(&mut self) -> bool {
         if self.gap.is_none() {
-            let lines = self.left.iter().rev().take(2).filter(|&&at| self.pieces[at].kind == Kind::Line).count();
+            let lines =
+                self.left.iter().rev().take(2).filter(|&&at| self.pieces[at].kind == Kind::Line).count();
             return !self.left.is_empty() && lines < 2;
         }
         self.tidy_end();
@@ -108,6 +127,14 @@ impl Weaver<'_, '_> {
             self.gap = None;
             self.emptied = true;
             return false;
+        }
+        true
+    }
+
+    /// The last word that was dropped stays after all, with the spaces between it and the piece `at`.
+    fn bring_back(&mut self, at: usize) -> bool {
+        if let Some(gap) = self.gap.take() {
+            self.left.extend(gap..at);
         }
         true
     }
@@ -124,7 +151,7 @@ impl Weaver<'_, '_> {
     }
 
     /// Parentheses of which nothing is left go, unless what is around them would become one word.
-    fn close(&mut self) -> bool {
+    fn close(&mut self, at: usize) -> bool {
         self.tidy_end();
         if self.last() != Some(Kind::Open) {
             return true;
@@ -134,19 +161,16 @@ impl Weaver<'_, '_> {
         if apart && self.take_back(Kind::Open) {
             return false;
         }
-        self.left.extend(self.gap.take());
-        true
+        self.bring_back(at)
     }
 
     /// A word or sign that stays. Where it would grow together with what is before, the word between comes back.
     fn word(&mut self, at: usize) -> bool {
-        if let (Some(gap), Some(&before)) = (self.gap, self.left.last()) {
-            if self.grows_together(before, at) {
-                self.left.push(gap);
-            } else if self.starts_blank(at) {
-                self.take_back(Kind::Space);
-            }
-        }
+        match self.left.last() {
+            Some(&before) if self.grows_together(before, at) => return self.bring_back(at),
+            Some(_) if self.starts_blank(at) => self.take_back(Kind::Space),
+            _ => true,
+        };
         true
     }
 
