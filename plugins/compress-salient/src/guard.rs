@@ -133,9 +133,14 @@ impl Guard<'_, '_> {
         self.glyphs.len()
     }
 
+    /// To the next space or Chinese character, without the punctuation of the sentence.
     fn link_end(&self, at: usize) -> usize {
         let ends = |i: &usize| self.glyphs.written(*i).is_some_and(|c| c.is_whitespace() || is_wide(c));
-        (at..self.glyphs.len()).find(ends).unwrap_or(self.glyphs.len())
+        let mut end = (at..self.glyphs.len()).find(ends).unwrap_or(self.glyphs.len());
+        while self.glyphs.before(end).is_some_and(|c| matches!(c, ',' | '.' | ';' | ':' | '!' | '?' | ')')) {
+            end -= 1;
+        }
+        end
     }
 
     fn line_end(&self, at: usize) -> usize {
@@ -169,6 +174,7 @@ mod tests {
         assert_eq!(guarded("「你好」x『a』"), "「你好」·『a』");
         assert_eq!(guarded("x {\"a\": \"}\"} y"), "··{\"a\": \"}\"}··");
         assert_eq!(guarded("看https://a.b/c，谢谢"), "·https://a.b/c···");
+        assert_eq!(guarded("(https://a.b/c?d=e), x"), "·https://a.b/c?d=e····");
         assert_eq!(guarded("> hi\r\nyo"), "> hi···");
     }
 

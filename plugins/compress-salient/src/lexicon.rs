@@ -60,6 +60,12 @@ impl Lexicon {
                 words.push((folded, listed));
             }
         }
+        // 'you (really) know' must not become a filler when a word between goes.
+        let is_kept = |word: &str| words.iter().any(|(listed, what)| listed == word && !may_go(*what));
+        let all_kept = |phrase: &str| phrase.contains(' ') && phrase.split(' ').all(is_kept);
+        if let Some((phrase, _)) = words.iter().find(|(phrase, listed)| may_go(*listed) && all_kept(phrase)) {
+            return Err(format!("`{phrase}` may not be dropped: other lists keep each word of it"));
+        }
         let units = config.unit.all().map(|unit| (unit.trim().chars().map(fold).collect(), Listed::Kept)).collect();
         let verbs = config.verb.en.iter().map(|verb| verb.trim().to_lowercase()).collect();
         Ok(Lexicon { words: Phrases::new(words), units: Phrases::new(units), verbs })
@@ -92,6 +98,10 @@ impl Lexicon {
     }
 }
 
+fn may_go(listed: Listed) -> bool {
+    matches!(listed, Listed::Filler | Listed::Function | Listed::Word)
+}
+
 /// cancell, plann: without the doubled consonant.
 fn undoubled(stem: &str) -> Option<&str> {
     let mut back = stem.chars().rev();
@@ -109,7 +119,7 @@ fn refusal(folded: &str, listed: Listed, Config { negation, word, .. }: &Config)
     if folded.is_empty() {
         return Some("is empty".into());
     }
-    if !matches!(listed, Listed::Filler | Listed::Function) {
+    if !may_go(listed) || listed == Listed::Word {
         return None;
     }
     if folded.chars().any(char::is_numeric) {

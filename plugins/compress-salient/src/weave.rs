@@ -38,11 +38,11 @@ fn tight(glyphs: &Glyphs<'_>, pieces: &[Piece], dropped: &[bool]) -> Vec<bool> {
     let mut tight = vec![false; pieces.len()];
     let mut follows = false;
     for (at, piece) in pieces.iter().enumerate().rev() {
-        tight[at] = follows;
         if dropped[at] {
             continue;
         }
         let narrow = glyphs.get(piece.glyphs.start).is_some_and(|c| !is_wide(c) && !c.is_whitespace());
+        tight[at] = narrow && follows;
         follows = narrow && (follows || matches!(piece.kind, Kind::Word(_) | Kind::Kept(_)));
     }
     tight
@@ -131,23 +131,49 @@ impl Weaver<'_, '_> {
         true
     }
 
-    /// The last word that was dropped stays after all, with the spaces between it and the piece `at`.
+    /// Something of what went since the last piece that stays comes back, before the piece `at`: a word that grows together
+    /// with neither, and the spaces around it; or else all of it.
     fn bring_back(&mut self, at: usize) -> bool {
-        if let Some(gap) = self.gap.take() {
-            self.left.extend(gap..at);
-        }
+        self.gap = None;
+        let before = self.left.last().copied();
+        let from = before.map_or(0, |before| before + 1);
+        let is_space = |i: &usize| self.pieces[*i].kind == Kind::Space;
+        let parts = |&word: &usize| {
+            matches!(self.pieces[word].kind, Kind::Word(_))
+                && !before.is_some_and(|before| self.grows_together(before, word))
+                && !self.grows_together(word, at)
+        };
+        let back: Vec<usize> = match (from..at).rev().find(parts) {
+            Some(word) => {
+                let space = (from..word).find(is_space).filter(|_| !self.after_blank());
+                space.into_iter().chain([word]).chain((word + 1..at).find(is_space)).collect()
+            }
+            None => (from..at).collect(),
+        };
+        self.left.extend(back);
         true
     }
 
+    /// Whether punctuation that separates has something to separate here. A space before stays where it has not.
+    fn separates(&self, from: &[Kind]) -> bool {
+        let last = self.left.iter().rev().map(|&at| self.pieces[at].kind).find(|kind| *kind != Kind::Space);
+        last.is_some_and(|last| !from.contains(&last))
+    }
+
     fn comma(&mut self) -> bool {
-        self.take_back(Kind::Space);
-        !self.at_line_start()
-            && !matches!(self.last(), Some(Kind::Comma | Kind::Stop | Kind::Open | Kind::Bullet))
+        let stays = self.separates(&[Kind::Line, Kind::Bullet, Kind::Open, Kind::Stop, Kind::Comma]);
+        if stays {
+            self.take_back(Kind::Space);
+        }
+        stays
     }
 
     fn stop(&mut self) -> bool {
-        self.tidy_end();
-        !self.at_line_start() && !matches!(self.last(), Some(Kind::Stop | Kind::Open | Kind::Bullet))
+        let stays = self.separates(&[Kind::Line, Kind::Bullet, Kind::Open, Kind::Stop]);
+        if stays {
+            self.tidy_end();
+        }
+        stays
     }
 
     /// Parentheses of which nothing is left go, unless what is around them would become one word.
@@ -156,8 +182,9 @@ impl Weaver<'_, '_> {
         if self.last() != Some(Kind::Open) {
             return true;
         }
-        let open = self.left.last().map_or(0, |&at| self.pieces[at].glyphs.start);
-        let apart = self.glyphs.before(open).is_none_or(|c| c.is_whitespace() || is_wide(c));
+        let before = self.left.len().checked_sub(2).map(|i| self.pieces[self.left[i]].glyphs.end);
+        let before = before.and_then(|end| self.glyphs.before(end));
+        let apart = before.is_none_or(|c| c.is_whitespace() || is_wide(c));
         if apart && self.take_back(Kind::Open) {
             return false;
         }
