@@ -2,7 +2,7 @@
 
 use crate::glyphs::{Glyphs, fold};
 use crate::rules::{Config, Words};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// What a list says of its words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,9 +26,10 @@ pub enum Listed {
 /// All lists.
 #[derive(Debug)]
 pub struct Lexicon {
-    words: Phrases<Listed>,
-    units: Phrases<Listed>,
-    verbs: BTreeSet<String>,
+    words: Phrases,
+    units: Phrases,
+    /// In lower case, sorted.
+    verbs: Vec<String>,
 }
 
 impl Lexicon {
@@ -50,7 +51,7 @@ impl Lexicon {
         let mut words = Vec::new();
         for (list, phrases, listed) in lists {
             for phrase in phrases.all() {
-                let folded: String = phrase.trim().chars().map(fold).collect();
+                let folded = folded(phrase);
                 if let Some(why) = refusal(&folded, listed, config) {
                     return Err(format!("{list}: `{phrase}` {why}"));
                 }
@@ -66,8 +67,9 @@ impl Lexicon {
         if let Some((phrase, _)) = words.iter().find(|(phrase, listed)| may_go(*listed) && all_kept(phrase)) {
             return Err(format!("`{phrase}` may not be dropped: other lists keep each word of it"));
         }
-        let units = config.unit.all().map(|unit| (unit.trim().chars().map(fold).collect(), Listed::Kept)).collect();
-        let verbs = config.verb.en.iter().map(|verb| verb.trim().to_lowercase()).collect();
+        let units = config.unit.all().map(|unit| (folded(unit), Listed::Kept)).collect();
+        let mut verbs: Vec<String> = config.verb.en.iter().map(|verb| folded(verb)).collect();
+        verbs.sort_unstable();
         Ok(Lexicon { words: Phrases::new(words), units: Phrases::new(units), verbs })
     }
 
@@ -83,7 +85,7 @@ impl Lexicon {
 
     /// Whether an English word in lower case is a form of a listed verb.
     pub fn is_verb(&self, word: &str) -> bool {
-        let known = |stem: &str| self.verbs.contains(stem);
+        let known = |stem: &str| self.verbs.binary_search_by(|verb| verb.as_str().cmp(stem)).is_ok();
         let Some(stem) = ["ing", "ed", "es", "s"].iter().find_map(|end| {
             let stem = word.strip_suffix(end)?;
             (known(stem)
@@ -96,6 +98,10 @@ impl Lexicon {
         };
         stem.len() > 1
     }
+}
+
+fn folded(phrase: &str) -> String {
+    phrase.trim().chars().map(fold).collect()
 }
 
 fn may_go(listed: Listed) -> bool {
@@ -136,13 +142,13 @@ fn refusal(folded: &str, listed: Listed, Config { negation, word, .. }: &Config)
 
 /// Phrases by their first glyph.
 #[derive(Debug)]
-struct Phrases<T> {
-    by_first: BTreeMap<char, Vec<(Vec<char>, T)>>,
+struct Phrases {
+    by_first: BTreeMap<char, Vec<(Vec<char>, Listed)>>,
 }
 
-impl<T: Copy> Phrases<T> {
-    fn new(phrases: Vec<(String, T)>) -> Self {
-        let mut by_first: BTreeMap<char, Vec<(Vec<char>, T)>> = BTreeMap::new();
+impl Phrases {
+    fn new(phrases: Vec<(String, Listed)>) -> Self {
+        let mut by_first: BTreeMap<char, Vec<(Vec<char>, Listed)>> = BTreeMap::new();
         for (phrase, what) in phrases {
             let phrase: Vec<char> = phrase.chars().collect();
             if let Some(first) = phrase.first() {
@@ -150,7 +156,7 @@ impl<T: Copy> Phrases<T> {
             }
         }
         for phrases in by_first.values_mut() {
-            phrases.sort_by_key(|(phrase, _)| std::cmp::Reverse(phrase.len()));
+            phrases.sort_unstable_by(|(a, _), (b, _)| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         }
         Phrases { by_first }
     }
@@ -160,7 +166,7 @@ impl<T: Copy> Phrases<T> {
         glyphs: &Glyphs<'_>,
         at: usize,
         may: impl Fn(usize) -> bool,
-    ) -> Option<(usize, T)> {
+    ) -> Option<(usize, Listed)> {
         let phrases = self.by_first.get(&glyphs.get(at)?)?;
         let end = |phrase: &[char]| end_of(phrase, glyphs, at).filter(|end| may(*end));
         phrases.iter().find_map(|(phrase, what)| Some((end(phrase)?, *what)))
@@ -184,7 +190,7 @@ mod tests {
 
     #[test]
     fn verbs_are_known_in_every_form() {
-        let verbs = ["cancel", "plan", "change", "try", "send", "be"].map(str::to_owned).into();
+        let verbs = ["be", "cancel", "change", "plan", "send", "try"].map(str::to_owned).into();
         let lexicon = Lexicon { words: Phrases::new(vec![]), units: Phrases::new(vec![]), verbs };
         for form in [
             "cancel",
@@ -207,13 +213,13 @@ mod tests {
 
     #[test]
     fn the_longest_phrase_wins_and_ends_with_its_word() {
-        let words = ["in", "in order to", "特别", "别"].map(|phrase| (phrase.to_owned(), phrase.len()));
+        let words = ["in", "in order to", "特别", "别"].map(|phrase| (phrase.to_owned(), Listed::Word));
         let phrases = Phrases::new(words.into());
-        let found = |text: &str| phrases.longest_at(&Glyphs::new(text), 0, |_| true);
-        assert_eq!(found("In order to go"), Some((11, 11)));
-        assert_eq!(found("in orderly"), Some((2, 2)));
+        let found = |text: &str| phrases.longest_at(&Glyphs::new(text), 0, |_| true).map(|(end, _)| end);
+        assert_eq!(found("In order to go"), Some(11));
+        assert_eq!(found("in orderly"), Some(2));
         assert_eq!(found("in-house"), None);
         assert_eq!(found("inn"), None);
-        assert_eq!(found("特别好"), Some((2, 6)));
+        assert_eq!(found("特别好"), Some(2));
     }
 }

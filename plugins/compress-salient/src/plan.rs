@@ -100,8 +100,9 @@ impl<H: Host> Plan<'_, '_, H> {
         }
         let mut others: Vec<(f32, Candidate)> =
             self.words().filter_map(|word| Some((self.value(&word)?, word))).collect();
-        // Stable: of equal ones the first of the prompt goes first.
-        others.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        // Of equal ones the first of the prompt goes first.
+        let place = |word: &Candidate| (word.draft, word.piece);
+        others.sort_unstable_by(|(a, x), (b, y)| a.total_cmp(b).then_with(|| place(x).cmp(&place(y))));
         self.drop_until(others.into_iter().map(|(_, word)| word).collect())
     }
 
@@ -151,7 +152,7 @@ impl<H: Host> Plan<'_, '_, H> {
         let mut worth: Vec<(usize, usize)> =
             self.drafts.iter().enumerate().map(|(at, draft)| (draft.loose_bytes(), at)).collect();
         worth.retain(|(bytes, at)| *bytes >= self.score.least_bytes.max(1) && !self.drafts[*at].is_judged());
-        worth.sort_by_key(|(bytes, at)| (std::cmp::Reverse(*bytes), *at));
+        worth.sort_unstable_by_key(|(bytes, at)| (std::cmp::Reverse(*bytes), *at));
         let mut left = self.score.most_total_bytes;
         for (_, at) in worth {
             let draft = &mut self.drafts[at];

@@ -123,7 +123,7 @@ impl Config {
             ("score.unjudged_bits", self.score.unjudged_bits),
         ];
         match numbers.iter().find(|(_, number)| !number.is_finite() || *number < 0.0) {
-            Some((name, number)) => Err(format!("{name} is {number}; it must be a number from 0 on")),
+            Some((name, _)) => Err(format!("{name} must be a number from 0 on")),
             None => Ok(()),
         }
     }

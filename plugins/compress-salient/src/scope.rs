@@ -7,10 +7,8 @@ use crate::pieces::{Class, Kind, Piece, Why};
 const REACH_WORDS: usize = 4;
 /// Chinese glyphs behind a negation, which hold what is negated.
 const NEGATED_GLYPHS: usize = 2;
-/// Chinese glyphs of a name behind 姓 or 叫.
+/// Chinese glyphs of a name: behind 姓 or 叫, before 先生.
 const NAME_GLYPHS: usize = 3;
-/// Chinese glyphs of a name before 先生.
-const SURNAME_GLYPHS: usize = 2;
 
 /// Marks them kept.
 pub fn keep(glyphs: &Glyphs<'_>, pieces: &mut [Piece]) {
@@ -22,7 +20,7 @@ pub fn keep(glyphs: &Glyphs<'_>, pieces: &mut [Piece]) {
             }
             Kind::Kept(Why::Negation) => english_negation(pieces, at),
             Kind::Kept(Why::NameAfter) => chinese(glyphs, pieces, behind, NAME_GLYPHS),
-            Kind::Kept(Why::NameBefore) => chinese(glyphs, pieces, (0..at).rev(), SURNAME_GLYPHS),
+            Kind::Kept(Why::NameBefore) => chinese(glyphs, pieces, (0..at).rev(), NAME_GLYPHS),
             _ => {}
         }
     }
