@@ -2,7 +2,6 @@
 
 use crate::glyphs::{Glyphs, fold};
 use crate::rules::{Config, Words};
-use std::collections::BTreeMap;
 
 /// What a list says of its words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,27 +46,29 @@ impl Lexicon {
             ("name_after", &config.name_after, Listed::NameAfter),
             ("name_before", &config.name_before, Listed::NameBefore),
         ];
-        let mut seen: BTreeMap<String, &str> = BTreeMap::new();
-        let mut words = Vec::new();
+        let mut words: Vec<(String, Listed, &str)> = Vec::new();
         for (list, phrases, listed) in lists {
             for phrase in phrases.all() {
                 let folded = folded(phrase);
                 if let Some(why) = refusal(&folded, listed, config) {
                     return Err(format!("{list}: `{phrase}` {why}"));
                 }
-                if let Some(other) = seen.insert(folded.clone(), list) {
+                if let Some((_, _, other)) = words.iter().find(|(other, _, _)| *other == folded) {
                     return Err(format!("{list}: `{phrase}` is in {other}, too; leave it in one of them"));
                 }
-                words.push((folded, listed));
+                words.push((folded, listed, list));
             }
         }
         // 'you (really) know' must not become a filler when a word between goes.
-        let is_kept = |word: &str| words.iter().any(|(listed, what)| listed == word && !may_go(*what));
+        let is_kept = |word: &str| words.iter().any(|(listed, what, _)| listed == word && !may_go(*what));
         let all_kept = |phrase: &str| phrase.contains(' ') && phrase.split(' ').all(is_kept);
-        if let Some((phrase, _)) = words.iter().find(|(phrase, listed)| may_go(*listed) && all_kept(phrase)) {
-            return Err(format!("`{phrase}` may not be dropped: other lists keep each word of it"));
+        if let Some((phrase, _, list)) =
+            words.iter().find(|(phrase, what, _)| may_go(*what) && all_kept(phrase))
+        {
+            return Err(format!("{list}: `{phrase}` may not be dropped: other lists keep each word of it"));
         }
-        let units = config.unit.all().map(|unit| (folded(unit), Listed::Kept)).collect();
+        let words = words.into_iter().map(|(phrase, listed, _)| (phrase, listed));
+        let units = config.unit.all().map(|unit| (folded(unit), Listed::Kept));
         let mut verbs: Vec<String> = config.verb.en.iter().map(|verb| folded(verb)).collect();
         verbs.sort_unstable();
         Ok(Lexicon { words: Phrases::new(words), units: Phrases::new(units), verbs })
@@ -140,25 +141,18 @@ fn refusal(folded: &str, listed: Listed, Config { negation, word, .. }: &Config)
     negation.map(|word| format!("holds the negation `{word}`; it must not be dropped"))
 }
 
-/// Phrases by their first glyph.
+/// Phrases by their first glyph, and of those the longest first.
 #[derive(Debug)]
-struct Phrases {
-    by_first: BTreeMap<char, Vec<(Vec<char>, Listed)>>,
-}
+struct Phrases(Vec<(Vec<char>, Listed)>);
 
 impl Phrases {
-    fn new(phrases: Vec<(String, Listed)>) -> Self {
-        let mut by_first: BTreeMap<char, Vec<(Vec<char>, Listed)>> = BTreeMap::new();
-        for (phrase, what) in phrases {
-            let phrase: Vec<char> = phrase.chars().collect();
-            if let Some(first) = phrase.first() {
-                by_first.entry(*first).or_default().push((phrase, what));
-            }
-        }
-        for phrases in by_first.values_mut() {
-            phrases.sort_unstable_by(|(a, _), (b, _)| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
-        }
-        Phrases { by_first }
+    fn new(phrases: impl Iterator<Item = (String, Listed)>) -> Self {
+        let mut sorted: Vec<(Vec<char>, Listed)> =
+            phrases.map(|(phrase, listed)| (phrase.chars().collect(), listed)).collect();
+        sorted.sort_unstable_by(|(a, _), (b, _)| {
+            a.first().cmp(&b.first()).then(b.len().cmp(&a.len())).then_with(|| a.cmp(b))
+        });
+        Phrases(sorted)
     }
 
     fn longest_at(
@@ -167,9 +161,11 @@ impl Phrases {
         at: usize,
         may: impl Fn(usize) -> bool,
     ) -> Option<(usize, Listed)> {
-        let phrases = self.by_first.get(&glyphs.get(at)?)?;
+        let first = Some(glyphs.get(at)?);
+        let from = self.0.partition_point(|(phrase, _)| phrase.first().copied() < first);
+        let like = self.0[from..].iter().take_while(|(phrase, _)| phrase.first().copied() == first);
         let end = |phrase: &[char]| end_of(phrase, glyphs, at).filter(|end| may(*end));
-        phrases.iter().find_map(|(phrase, what)| Some((end(phrase)?, *what)))
+        like.into_iter().find_map(|(phrase, listed)| Some((end(phrase)?, *listed)))
     }
 }
 
@@ -191,7 +187,11 @@ mod tests {
     #[test]
     fn verbs_are_known_in_every_form() {
         let verbs = ["be", "cancel", "change", "plan", "send", "try"].map(str::to_owned).into();
-        let lexicon = Lexicon { words: Phrases::new(vec![]), units: Phrases::new(vec![]), verbs };
+        let lexicon = Lexicon {
+            words: Phrases::new(std::iter::empty()),
+            units: Phrases::new(std::iter::empty()),
+            verbs,
+        };
         for form in [
             "cancel",
             "cancelled",
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn the_longest_phrase_wins_and_ends_with_its_word() {
         let words = ["in", "in order to", "特别", "别"].map(|phrase| (phrase.to_owned(), Listed::Word));
-        let phrases = Phrases::new(words.into());
+        let phrases = Phrases::new(words.into_iter());
         let found = |text: &str| phrases.longest_at(&Glyphs::new(text), 0, |_| true).map(|(end, _)| end);
         assert_eq!(found("In order to go"), Some(11));
         assert_eq!(found("in orderly"), Some(2));

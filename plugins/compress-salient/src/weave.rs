@@ -8,10 +8,10 @@ use std::ops::Range;
 /// Deletions in bytes, rising and apart, when `dropped` of the pieces go. Nothing before byte `floor` is touched.
 pub fn deletions(glyphs: &Glyphs<'_>, pieces: &[Piece], dropped: &[bool], floor: usize) -> Vec<Range<usize>> {
     let tight = tight(glyphs, pieces, dropped);
-    let mut weaver = Weaver { glyphs, pieces, tight, floor, left: Vec::new(), gap: None, emptied: false };
+    let mut weaver = Weaver { glyphs, pieces, tight, floor, left: Vec::new(), gap: false, emptied: false };
     for (at, piece) in pieces.iter().enumerate() {
         if dropped[at] {
-            weaver.gap = Some(at);
+            weaver.gap = true;
         } else {
             weaver.add(at, piece.kind);
         }
@@ -55,20 +55,20 @@ struct Weaver<'a, 't> {
     floor: usize,
     /// Pieces that stay, rising.
     left: Vec<usize>,
-    /// The last word that was dropped behind the last piece that stays.
-    gap: Option<usize>,
+    /// A word was dropped behind the last piece that stays.
+    gap: bool,
     /// The line before went whole.
     emptied: bool,
 }
 
 impl Weaver<'_, '_> {
     fn add(&mut self, at: usize, kind: Kind) {
-        if self.gap.is_none() && !self.emptied {
+        if !self.gap && !self.emptied {
             return self.left.push(at);
         }
         let stays = match kind {
             Kind::Line => self.line(),
-            _ if self.gap.is_none() => true,
+            _ if !self.gap => true,
             Kind::Space => !self.after_blank(),
             Kind::Comma | Kind::Stop if self.tight[at] => self.bring_back(at),
             Kind::Comma => self.comma(),
@@ -79,7 +79,7 @@ impl Weaver<'_, '_> {
         };
         if stays {
             self.left.push(at);
-            self.gap = None;
+            self.gap = false;
             self.emptied = false;
         }
     }
@@ -114,7 +114,7 @@ impl Weaver<'_, '_> {
 
     /// A line of which nothing is left goes with its end, and so does the empty line behind it where there is one before.
     fn line(&mut self) -> bool {
-        if self.gap.is_none() {
+        if !self.gap {
             let lines =
                 self.left.iter().rev().take(2).filter(|&&at| self.pieces[at].kind == Kind::Line).count();
             return !self.left.is_empty() && lines < 2;
@@ -124,7 +124,7 @@ impl Weaver<'_, '_> {
             self.take_back(Kind::Space);
         }
         if self.at_line_start() {
-            self.gap = None;
+            self.gap = false;
             self.emptied = true;
             return false;
         }
@@ -134,7 +134,7 @@ impl Weaver<'_, '_> {
     /// Something of what went since the last piece that stays comes back, before the piece `at`: a word that grows together
     /// with neither, and the spaces around it; or else all of it.
     fn bring_back(&mut self, at: usize) -> bool {
-        self.gap = None;
+        self.gap = false;
         let before = self.left.last().copied();
         let from = before.map_or(0, |before| before + 1);
         let is_space = |i: &usize| self.pieces[*i].kind == Kind::Space;
@@ -223,7 +223,7 @@ impl Weaver<'_, '_> {
     }
 
     fn finish(&mut self) {
-        if self.gap.is_none() && !self.emptied {
+        if !self.gap && !self.emptied {
             return;
         }
         self.tidy_end();
