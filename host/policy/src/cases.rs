@@ -99,7 +99,9 @@ impl Policy {
         let (policy, imports) = self.for_case(case);
         let answer = call.answer(&policy).map_err(no_answer)?;
         if let Some(asked) = imports.and_then(|imports| imports.asked_anew()) {
-            return Err(no_answer(format!("it asks for {asked}, which `imports` of the case does not answer")));
+            return Err(no_answer(format!(
+                "it asks for {asked}, which `imports` of the case does not answer"
+            )));
         }
         let differences = compare::differences(&answer, &case.expect);
         if !differences.is_empty() {
