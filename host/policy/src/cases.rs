@@ -3,7 +3,7 @@
 mod compare;
 mod filter;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 pub use compare::Difference;
 pub(crate) use filter::{passed, through};
@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    Fault, Kind, Policy,
+    Answered, Fault, Kind, NoServices, Policy,
+    replay::Recorded,
     types::{
         Budget, Dialog, Instant, Message, Part, Role, RouteRequest, Slot, Stamp, Target, Turn, apply_edits,
     },
@@ -31,6 +32,9 @@ pub struct Case {
     pub turn: Option<Turn>,
     /// The other arguments, by kind.
     pub input: Value,
+    /// What its imports answer; without this, the host's own do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imports: Option<Vec<Answered>>,
     /// A part of the answer, by kind.
     pub expect: Value,
 }
@@ -92,12 +96,18 @@ impl Policy {
     /// Why the case failed, with every difference.
     pub fn run_case(&self, case: &Case) -> Result<Value, CaseFailure> {
         let call = Call::read(self, case).map_err(no_answer)?;
-        let answer = call.answer(self).map_err(no_answer)?;
+        let (policy, imports) = self.for_case(case);
+        let answer = call.answer(&policy).map_err(no_answer)?;
+        if let Some(asked) = imports.and_then(|imports| imports.asked_anew()) {
+            return Err(no_answer(format!(
+                "it asks for {asked}, which `imports` of the case does not answer"
+            )));
+        }
         let differences = compare::differences(&answer, &case.expect);
         if !differences.is_empty() {
             return Err(CaseFailure::Differs { answer, differences });
         }
-        let second = call.answer(self).map_err(no_answer)?;
+        let second = call.answer(&policy).map_err(no_answer)?;
         if second != answer {
             return Err(CaseFailure::Unsteady { answers: Box::new([answer, second]) });
         }
@@ -111,7 +121,14 @@ impl Policy {
     /// When the case cannot be read, or a call faults otherwise than by the policy's own error.
     pub fn time_case(&self, case: &Case) -> Result<Vec<Duration>, CaseFailure> {
         let call = Call::read(self, case).map_err(no_answer)?;
-        call.time(self).map_err(|fault| no_answer(fault.to_string()))
+        call.time(&self.for_case(case).0).map_err(|fault| no_answer(fault.to_string()))
+    }
+
+    /// Served with the answers that a case gives, where it gives some.
+    fn for_case(&self, case: &Case) -> (Policy, Option<Arc<Recorded>>) {
+        let Some(answers) = &case.imports else { return (self.clone(), None) };
+        let imports = Arc::new(Recorded::new(answers, Arc::new(NoServices)));
+        (self.with_services(imports.clone()), Some(imports))
     }
 }
 

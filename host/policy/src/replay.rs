@@ -2,10 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -85,7 +82,7 @@ impl<'a> Replay<'a> {
         let services = Arc::new(Recorded::new(&record.imports, self.candidate.services().clone()));
         let policy = self.candidate.with_services(services.clone());
         let after = record.call.make(&policy, &record.turn);
-        let asked_anew = services.asked_anew();
+        let asked_anew = services.asked_anew().is_some();
         self.replayed.calls += 1;
         self.replayed.asked_anew += u64::from(asked_anew);
         let what = match asked_anew {
@@ -160,29 +157,34 @@ fn differing(before: &Value, after: &Value, path: &str, paths: &mut Vec<String>)
 }
 
 /// Serves imports as they were answered when the call was recorded. What was not asked then is asked of `inner`, and said so.
-struct Recorded {
+pub(crate) struct Recorded {
     answers: Vec<Answered>,
     inner: Arc<dyn HostServices>,
-    asked_anew: AtomicBool,
+    asked_anew: Mutex<Option<String>>,
 }
 
 impl Recorded {
-    fn new(answers: &[Answered], inner: Arc<dyn HostServices>) -> Recorded {
-        Recorded { answers: answers.to_vec(), inner, asked_anew: AtomicBool::new(false) }
+    pub(crate) fn new(answers: &[Answered], inner: Arc<dyn HostServices>) -> Recorded {
+        Recorded { answers: answers.to_vec(), inner, asked_anew: Mutex::default() }
     }
 
-    fn asked_anew(&self) -> bool {
-        self.asked_anew.load(Ordering::Relaxed)
+    /// The first question without a recorded answer: the import, and what it was asked.
+    pub(crate) fn asked_anew(&self) -> Option<String> {
+        self.asked_anew.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The recorded answer; imports are functions of their arguments, so that it does not matter which call it was.
     fn find<T>(
         &self,
+        import: &str,
+        asked: &str,
         matching: impl Fn(&Answered) -> Option<T>,
         ask: impl FnOnce(&dyn HostServices) -> T,
     ) -> T {
         self.answers.iter().find_map(matching).unwrap_or_else(|| {
-            self.asked_anew.store(true, Ordering::Relaxed);
+            let mut anew = self.asked_anew.lock().unwrap_or_else(PoisonError::into_inner);
+            anew.get_or_insert_with(|| format!("{import} of {asked:?}"));
+            drop(anew);
             ask(&*self.inner)
         })
     }
@@ -194,7 +196,7 @@ impl HostServices for Recorded {
             Answered::Count { text, tokens } if text == asked => Some(*tokens),
             _ => None,
         };
-        self.find(matching, |inner| inner.count_tokens(asked))
+        self.find("tokens.count", asked, matching, |inner| inner.count_tokens(asked))
     }
 
     fn token_boundaries(&self, asked: &str) -> Vec<u32> {
@@ -202,7 +204,7 @@ impl HostServices for Recorded {
             Answered::Boundaries { text, ends } if text == asked => Some(ends.clone()),
             _ => None,
         };
-        self.find(matching, |inner| inner.token_boundaries(asked))
+        self.find("tokens.boundaries", asked, matching, |inner| inner.token_boundaries(asked))
     }
 
     fn encode_tokens(&self, asked: &str) -> Vec<u32> {
@@ -210,7 +212,7 @@ impl HostServices for Recorded {
             Answered::Encode { text, ids } if text == asked => Some(ids.clone()),
             _ => None,
         };
-        self.find(matching, |inner| inner.encode_tokens(asked))
+        self.find("tokens.encode", asked, matching, |inner| inner.encode_tokens(asked))
     }
 
     /// Nobody reads the log of a call that is made again.
@@ -221,7 +223,7 @@ impl HostServices for Recorded {
             Answered::Score { text, scored } if text == asked => Some(scored.clone()),
             _ => None,
         };
-        self.find(matching, |inner| inner.score(asked, left))
+        self.find("saliency.score", asked, matching, |inner| inner.score(asked, left))
     }
 
     fn embed(&self, asked: &str, left: Duration) -> Result<Vec<f32>, String> {
@@ -229,7 +231,7 @@ impl HostServices for Recorded {
             Answered::Embed { text, vector } if text == asked => Some(vector.clone()),
             _ => None,
         };
-        self.find(matching, |inner| inner.embed(asked, left))
+        self.find("embeddings.embed", asked, matching, |inner| inner.embed(asked, left))
     }
 }
 
@@ -286,8 +288,8 @@ mod tests {
             (Ok(scored), Err("busy".into()))
         );
         assert_eq!(recorded.encode_tokens("ab"), [7, 8]);
-        assert!(!recorded.asked_anew());
+        assert_eq!(recorded.asked_anew(), None);
         assert_eq!(recorded.count_tokens("other"), 99);
-        assert!(recorded.asked_anew());
+        assert_eq!(recorded.asked_anew().as_deref(), Some("tokens.count of \"other\""));
     }
 }

@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use jackfield_guests::{Guest, World};
 use jackfield_policy::{
-    Decision, Fault, Grant, HostServices, ImportStats, LogLevel, Policy, Runtime, RuntimeConfig, Scored,
+    Case, CaseFailure, Decision, Fault, Grant, HostServices, ImportStats, LogLevel, Policy, Runtime,
+    RuntimeConfig, Scored,
 };
 use kit::{route, upload};
+use serde_json::json;
 
 const LIMIT_MS: u32 = 200;
 /// Of a call that comes too late.
@@ -114,6 +116,25 @@ fn a_host_that_is_busy_tells_the_guest_and_is_counted() {
         matches!(imports[..], [ImportStats { import: "saliency", calls: 1, errors: 1, .. }]),
         "{imports:?}"
     );
+}
+
+#[test]
+fn a_case_answers_imports_itself_and_fails_when_it_is_asked_for_more() {
+    let (policy, host) = prepared(&scoring("any"), &[Grant::Saliency]);
+    let case = |asked: &str, expect: &str| {
+        let imports = json!([{"import": "score", "text": asked, "scored": {"Ok": [{"end": 3, "surprisal_bits": 1.5}]}}]);
+        let case =
+            json!({"name": "a", "input": {"text": "x"}, "imports": imports, "expect": {"answer": expect}});
+        Case::parse_file(&case.to_string()).expect("reads").remove(0)
+    };
+    assert_eq!(policy.run_case(&case("any", "scored")), Ok(json!({"answer": "scored"})));
+    assert!(policy.run_case(&case("any", "other")).is_err());
+    assert!(policy.time_case(&case("any", "scored")).is_ok());
+    assert!(host.left.lock().expect("not poisoned").is_empty(), "the host was not asked");
+    let Err(CaseFailure::NoAnswer { why }) = policy.run_case(&case("other", "scored")) else {
+        panic!("not recorded")
+    };
+    assert!(why.contains("saliency.score of \"any\""), "{why}");
 }
 
 #[test]
