@@ -8,16 +8,26 @@
 //! This crate reads no clock but through [`Clock`], and knows nothing of policies, engines or HTTP.
 #![forbid(unsafe_code)]
 
+mod aging;
 mod dialog;
+mod disk;
+mod encoding;
+mod index;
 mod key;
 mod memory;
 mod message;
+#[cfg(feature = "redis-store")]
+mod redis;
 mod session;
 mod store;
 
+pub use aging::Clock;
 pub use dialog::{Dialog, Slot, Value};
+pub use disk::{DiskClocks, DiskLimits, DiskStore, OpenError};
 pub use key::{KeyError, SessionKey};
-pub use memory::{Clock, MemoryLimits, MemoryStore};
+pub use memory::{MemoryLimits, MemoryStore};
 pub use message::{Message, Role};
+#[cfg(feature = "redis-store")]
+pub use redis::{ConnectError, RedisConfig, RedisStore};
 pub use session::{Change, Parent, PastTurn, Session, SlotConflict};
 pub use store::{BoxFuture, Found, Listed, SessionStore, StoreError, Version};

@@ -2,6 +2,7 @@ use std::{
     sync::atomic::{AtomicU64, AtomicUsize, Ordering},
     task::{Context, Poll, Waker},
     thread,
+    time::Duration,
 };
 
 use super::*;
