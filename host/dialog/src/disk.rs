@@ -215,6 +215,3 @@ impl SessionStore for DiskStore {
         self.sessions.ttl()
     }
 }
-
-#[cfg(test)]
-mod tests;
