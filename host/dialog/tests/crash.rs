@@ -58,6 +58,8 @@ async fn a_killed_client_leaves_whole_sessions_in_redis() {
     let mut known = Acknowledged::default();
     for round in 0..rounds(8, 50) {
         known.kill(start("count_in_redis", &server.config().url), some_micros(round, 40_000), true);
+        // What it had sent is done before what comes after.
+        store.list("acme", None, 9).await.expect("lists");
         known.check(&store).await;
     }
     // The next host goes on where the killed one was.
