@@ -15,6 +15,10 @@ use std::{
 };
 
 pub use engine::OpenError;
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    task::block_in_place,
+};
 
 use crate::{BoxFuture, Clock, Found, Listed, Session, SessionKey, SessionStore, StoreError, Version};
 use sessions::{Seen, Sessions};
@@ -32,7 +36,7 @@ pub struct DiskLimits {
     /// A session not used for so long is forgotten.
     pub ttl: Duration,
     /// How often what was committed is brought to the disk itself. A crash of the process loses no commit, a crash of the machine
-    /// those of the last so long. A commit that comes meanwhile waits for the disk: with less than a second, that may show at P99.
+    /// those of the last so long.
     pub sync_every: Duration,
 }
 
@@ -42,7 +46,7 @@ impl Default for DiskLimits {
             max_sessions: 100_000,
             max_session_bytes: 1 << 20,
             ttl: Duration::from_secs(24 * 3600),
-            sync_every: Duration::from_secs(1),
+            sync_every: Duration::from_millis(250),
         }
     }
 }
@@ -71,8 +75,8 @@ impl Default for DiskClocks {
 /// left it, never a mixture. Uses without a commit are noted on disk once in a sixteenth of the time to live: after a crash,
 /// a session may expire so much too early.
 ///
-/// What reads or writes the disk runs on Tokio's blocking threads, so the futures are to be awaited in a Tokio runtime. A commit
-/// whose future is dropped, or that fails as [`StoreError::Unavailable`], may have been done or not: load again.
+/// Its futures are to be awaited in a Tokio runtime. A commit whose future is dropped, or that fails as
+/// [`StoreError::Unavailable`], may have been done or not: load again.
 ///
 /// After a failed write (a full disk) commits fail, while sessions can still be loaded, and are taken again within
 /// `sync_every` of there being room.
@@ -159,15 +163,30 @@ impl Drop for DiskStore {
     }
 }
 
-/// Runs what waits for the disk where nothing else waits for it.
+/// Runs what may wait for the disk where nothing else waits for it.
+///
+/// In a runtime of many threads that is this thread, whose other tasks move to another one: mostly the system has the data at hand,
+/// and to wake a thread for it would take longer than the work, above all where every processor is busy with a model.
 fn on_disk<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> BoxFuture<'static, Result<T, StoreError>> {
-    let Ok(runtime) = tokio::runtime::Handle::try_current() else {
-        return Box::pin(ready(Err(StoreError::Unavailable("it needs a Tokio runtime".into()))));
-    };
-    let running = runtime.spawn_blocking(work);
-    Box::pin(async { running.await.unwrap_or_else(|error| Err(StoreError::Unavailable(error.to_string()))) })
+    Box::pin(async {
+        let Ok(runtime) = Handle::try_current() else {
+            return Err(StoreError::Unavailable("it needs a Tokio runtime".into()));
+        };
+        // The database asserts a few things; a turn that meets such a case is told so, as of any other failure.
+        let work = || {
+            let done = catch_unwind(AssertUnwindSafe(work));
+            done.unwrap_or_else(|_| Err(StoreError::Unavailable("the database failed; see the log".into())))
+        };
+        match runtime.runtime_flavor() {
+            RuntimeFlavor::MultiThread => block_in_place(work),
+            _ => {
+                let done = runtime.spawn_blocking(work).await;
+                done.unwrap_or_else(|error| Err(StoreError::Unavailable(error.to_string())))
+            }
+        }
+    })
 }
 
 impl SessionStore for DiskStore {

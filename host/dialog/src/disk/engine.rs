@@ -1,8 +1,8 @@
 //! The database under a disk store: opened, written, repaired.
 
 use std::{
-    fs::{self, File, TryLockError},
-    io::Write,
+    fs::{self, File, OpenOptions, TryLockError},
+    io::{ErrorKind, Write},
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
     sync::{
@@ -20,7 +20,7 @@ use crate::StoreError;
 /// Memory for blocks of the database that were read.
 const CACHE_BYTES: u64 = 16 << 20;
 /// Memory for records that only the journal has on disk, per table; up to twice as much while they are written.
-const UNSORTED_BYTES: u64 = 16 << 20;
+const UNSORTED_BYTES: u64 = 32 << 20;
 /// Writes wait while so many portions of them wait to be sorted. Less than the 4 at which the database itself waits.
 const MOST_UNSORTED: usize = 3;
 /// The database lets its journal grow so far: what is read again after a crash.
@@ -116,7 +116,10 @@ impl Engine {
         if !self.unsynced.swap(false, Ordering::AcqRel) {
             return Ok(());
         }
-        tables.db.persist(PersistMode::SyncData).map_err(|error| self.broke(&error))
+        let synced = sync_journals(&database(&self.folder)).map_err(fjall::Error::Io);
+        let synced =
+            synced.and_then(|some| if some { Ok(()) } else { tables.db.persist(PersistMode::SyncData) });
+        synced.map_err(|error| self.broke(&error))
     }
 
     pub(super) fn is_broken(&self) -> bool {
@@ -198,6 +201,28 @@ impl Tables {
     pub(super) fn all_heads(&self) -> impl Iterator<Item = fjall::Result<(Slice, Slice)>> {
         self.heads.iter().map(fjall::Guard::into_inner)
     }
+}
+
+/// Brings the database's journals to the disk. Whether there were any.
+///
+/// The database would do so itself, but keep all writers waiting meanwhile: on a busy disk, for longer than a commit should take. The
+/// system needs no such lock. A journal that is no longer the one written to is synced before the next is begun.
+fn sync_journals(database: &Path) -> std::io::Result<bool> {
+    let mut some = false;
+    for entry in fs::read_dir(database)? {
+        let path = entry?.path();
+        if path.extension().is_none_or(|extension| extension != "jnl") {
+            continue;
+        }
+        match OpenOptions::new().append(true).open(path) {
+            Ok(journal) => journal.sync_data()?,
+            // Its content is in tables by now.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        some = true;
+    }
+    Ok(some)
 }
 
 fn database(folder: &Path) -> PathBuf {
