@@ -66,8 +66,18 @@ pub(super) struct Engine {
     broken: AtomicBool,
     why: Mutex<String>,
     unsynced: AtomicBool,
-    /// Held as long as the store is.
-    _lock: File,
+    /// Held as long as the tables are, which stand before it.
+    _lock: Lock,
+}
+
+/// A locked file.
+struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // To close it is not enough: a process that was started just now may still have it open, until it is its own program.
+        let _ = self.0.unlock();
+    }
 }
 
 impl Engine {
@@ -86,7 +96,7 @@ impl Engine {
             broken: AtomicBool::new(false),
             why: Mutex::default(),
             unsynced: AtomicBool::new(true),
-            _lock: lock,
+            _lock: Lock(lock),
         })
     }
 

@@ -43,7 +43,7 @@ pub(crate) async fn count_on(store: &dyn SessionStore) {
 pub(crate) fn start(test: &str, place: &str) -> Child {
     let mut command = Command::new(env::current_exe().expect("this file"));
     command.args(["--exact", test, "--ignored", "--nocapture"]).env(WHERE, place);
-    command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("starts")
+    command.stdout(Stdio::piped()).spawn().expect("starts")
 }
 
 /// What was acknowledged before the process was killed.
