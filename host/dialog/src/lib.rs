@@ -5,7 +5,9 @@
 //! when another turn committed in between, the store refuses with [`StoreError::Conflict`] and nothing is lost or mixed.
 //! Then the turn may be added to what is there now ([`Session::push_late`]).
 //!
-//! This crate reads no clock but through [`Clock`], and knows nothing of policies, engines or HTTP.
+//! Where sessions are kept is a [`SessionStore`]: in memory, on disk ([`DiskStore`]), or in Redis (`RedisStore`).
+//!
+//! This crate reads no clock but through [`Clock`] and [`DiskClocks`], and knows nothing of policies, engines or HTTP.
 #![forbid(unsafe_code)]
 
 mod aging;

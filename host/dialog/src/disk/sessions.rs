@@ -11,7 +11,8 @@ use std::{
 use super::{
     DiskClocks, DiskLimits, OpenError,
     engine::Engine,
-    record::{Head, Line, body_bytes, key_bytes, parse_body, parse_key},
+    record::{Head, Line, body_bytes, key_bytes, parse_body},
+    start::Start,
     versions::Versions,
 };
 use crate::{
@@ -72,8 +73,8 @@ impl Sessions {
             |error: StoreError| OpenError::Failed { folder: folder.to_owned(), why: error.to_string() };
         let engine = Engine::open(folder)?;
         let unix_ms = (clocks.unix_ms)();
-        let (read, seen, moved_aside) = read_heads(&engine, unix_ms).map_err(failed)?;
-        let versions = Versions::open(&engine, seen).map_err(failed)?;
+        let start = Start::read(&engine, unix_ms).map_err(failed)?;
+        let versions = Versions::open(&engine, start.last_version()).map_err(failed)?;
         let state = State {
             index: Index::new(limits.max_sessions, limits.ttl),
             behind: VecDeque::new(),
@@ -85,20 +86,19 @@ impl Sessions {
             clocks,
             engine,
             versions,
-            moved_aside,
+            moved_aside: start.moved_aside,
             keys: RandomState::new(),
             locks: (0..LOCKS).map(|_| RwLock::new(())).collect(),
             state: Mutex::new(state),
         };
-        sessions.fill(read);
+        sessions.fill(start);
         Ok(sessions)
     }
 
-    /// `read` from the longest unused on, each with its last use.
-    fn fill(&self, read: Vec<(Moment, SessionKey, Head)>) {
+    fn fill(&self, start: Start) {
         let ttl = micros(self.limits.ttl);
         let (mut state, now) = self.locked();
-        for (used, key, head) in read {
+        for (used, key, head) in start.heads {
             let expired_at = used.saturating_add(ttl);
             if !head.expired && expired_at > now {
                 let left =
@@ -320,37 +320,6 @@ impl Sessions {
     fn lock(&self, key: &SessionKey) -> &RwLock<()> {
         &self.locks[self.keys.hash_one(key) as usize % LOCKS]
     }
-}
-
-/// All heads from the longest unused on, each with its last use before now; the highest version; and how many were moved aside.
-#[expect(clippy::type_complexity)]
-fn read_heads(
-    engine: &Engine,
-    unix_ms: i64,
-) -> Result<(Vec<(Moment, SessionKey, Head)>, Version, usize), StoreError> {
-    let (mut read, mut unreadable) = (Vec::new(), Vec::new());
-    engine.read(|tables| {
-        for record in tables.all_heads() {
-            let (key, bytes) = record?;
-            match parse_key(&key).zip(Head::parse(&bytes)) {
-                Some((key, head)) => {
-                    let unused_ms = unix_ms.saturating_sub(head.used_unix_ms).max(0);
-                    read.push((unused_ms.saturating_mul(-1000), key, head));
-                }
-                None => unreadable.push((key, bytes)),
-            }
-        }
-        Ok(())
-    })?;
-    for (key, bytes) in &unreadable {
-        engine.write(|batch, tables| {
-            batch.insert(&tables.aside, key.clone(), bytes.clone());
-            batch.remove(&tables.heads, key.clone());
-        })?;
-    }
-    read.sort_by_key(|(used, ..)| *used);
-    let seen = read.iter().map(|(.., head)| head.version).max().unwrap_or_default();
-    Ok((read, seen, unreadable.len()))
 }
 
 fn checked_key(key: &SessionKey) -> Result<Vec<u8>, StoreError> {
