@@ -70,7 +70,7 @@ impl Default for DiskClocks {
 }
 
 /// Sessions in a folder of this machine, for one process at a time. In memory are about 300 bytes for each session, and
-/// up to some 80 MB of the database, however many there are.
+/// up to some 100 MB of the database, however many there are.
 ///
 /// A commit is acknowledged when the operating system has it, so the end of the process, however sudden, loses nothing that was
 /// acknowledged; a power cut may lose the commits of the last [`DiskLimits::sync_every`]. In either case a session is as one commit
