@@ -5,19 +5,31 @@
 //! when another turn committed in between, the store refuses with [`StoreError::Conflict`] and nothing is lost or mixed.
 //! Then the turn may be added to what is there now ([`Session::push_late`]).
 //!
-//! This crate reads no clock but through [`Clock`], and knows nothing of policies, engines or HTTP.
+//! Where sessions are kept is a [`SessionStore`]: in memory, on disk ([`DiskStore`]), or in Redis (`RedisStore`).
+//!
+//! This crate reads no clock but through [`Clock`] and [`DiskClocks`], and knows nothing of policies, engines or HTTP.
 #![forbid(unsafe_code)]
 
+mod aging;
 mod dialog;
+mod disk;
+mod encoding;
+mod index;
 mod key;
 mod memory;
 mod message;
+#[cfg(feature = "redis-store")]
+mod redis;
 mod session;
 mod store;
 
+pub use aging::Clock;
 pub use dialog::{Dialog, Slot, Value};
+pub use disk::{DiskClocks, DiskLimits, DiskStore, OpenError};
 pub use key::{KeyError, SessionKey};
-pub use memory::{Clock, MemoryLimits, MemoryStore};
+pub use memory::{MemoryLimits, MemoryStore};
 pub use message::{Message, Role};
+#[cfg(feature = "redis-store")]
+pub use redis::{ConnectError, RedisConfig, RedisStore};
 pub use session::{Change, Parent, PastTurn, Session, SlotConflict};
 pub use store::{BoxFuture, Found, Listed, SessionStore, StoreError, Version};

@@ -9,7 +9,7 @@ use crate::{Session, SessionKey};
 /// A future that a trait object can return.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Numbers the states of a session: each commit gives a new one, never given before by that store.
+/// Numbers the states of a session: each commit gives a new one, never given before by that store to that tenant.
 /// [`Version::NEW`] is the version of a session that does not exist yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Version(pub u64);
@@ -79,6 +79,12 @@ pub enum StoreError {
     /// The store itself cannot be reached or read.
     #[error("the session store failed: {0}")]
     Unavailable(String),
+}
+
+/// Refuses a session that is too large.
+pub(crate) fn check_size(session: &Session, max: usize) -> Result<(), StoreError> {
+    let bytes = session.size_bytes();
+    if bytes > max { Err(StoreError::TooLarge { bytes, max }) } else { Ok(()) }
 }
 
 /// Where sessions are kept between turns.

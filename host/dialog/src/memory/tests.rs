@@ -1,7 +1,10 @@
+//! What is exact in this store alone; what all promise is in `tests/conformance.rs`.
+
 use std::{
     sync::atomic::{AtomicU64, AtomicUsize, Ordering},
     task::{Context, Poll, Waker},
     thread,
+    time::Duration,
 };
 
 use super::*;
@@ -38,35 +41,6 @@ fn stepped(limits: MemoryLimits) -> (MemoryStore, Arc<AtomicU64>) {
     let (start, read) = (Instant::now(), seconds.clone());
     let clock: Clock = Arc::new(move || start + Duration::from_secs(read.load(Ordering::SeqCst)));
     (MemoryStore::with_clock(limits, clock), seconds)
-}
-
-#[test]
-fn a_new_session_is_empty_and_a_commit_is_found_again() {
-    let store = MemoryStore::new(MemoryLimits::default());
-    assert_eq!(now(store.load(&key("a"))), Ok(Found::New));
-    let committed = now(store.commit(&key("a"), Version::NEW, state("asked"))).expect("commits");
-    assert_eq!(now(store.load(&key("a"))), Ok(Found::Held(state("asked"), committed)));
-}
-
-#[test]
-fn the_second_of_two_commits_on_one_version_is_refused() {
-    let store = MemoryStore::new(MemoryLimits::default());
-    let first = now(store.commit(&key("a"), Version::NEW, state("first"))).expect("commits");
-    let second = now(store.commit(&key("a"), Version::NEW, state("second")));
-    assert_eq!(second, Err(StoreError::Conflict { expected: Version::NEW, found: first }));
-    assert_eq!(now(store.load(&key("a"))), Ok(Found::Held(state("first"), first)));
-}
-
-#[test]
-fn a_turn_cannot_bring_back_a_deleted_session() {
-    let store = MemoryStore::new(MemoryLimits::default());
-    let old = now(store.commit(&key("a"), Version::NEW, state("x"))).expect("commits");
-    assert_eq!(now(store.delete(&key("a"))), Ok(true));
-    assert_eq!(now(store.delete(&key("a"))), Ok(false));
-    // Made anew in between: its version is not the old one again.
-    now(store.commit(&key("a"), Version::NEW, state("anew"))).expect("commits");
-    let late = now(store.commit(&key("a"), old, state("late")));
-    assert!(matches!(late, Err(StoreError::Conflict { .. })), "{late:?}");
 }
 
 #[test]
@@ -155,31 +129,4 @@ fn what_expired_can_be_made_again_and_is_told_of_no_more() {
     // It expires a second time while the note of the first is still there.
     seconds.store(4, Ordering::SeqCst);
     assert_eq!(now(store.load(&key("a"))), Ok(Found::Expired));
-}
-
-#[test]
-fn a_list_has_the_tenants_own_in_order_and_goes_on() {
-    let store = MemoryStore::new(MemoryLimits::default());
-    let other = SessionKey::new("acmf", "0").expect("a good id");
-    now(store.commit(&other, Version::NEW, state("x"))).expect("commits");
-    for id in ["c", "a", "d", "b"] {
-        now(store.commit(&key(id), Version::NEW, state(id))).expect("commits");
-    }
-    let ids = |after, limit| {
-        let listed = now(store.list("acme", after, limit)).expect("lists");
-        listed.into_iter().map(|line| line.id).collect::<Vec<_>>()
-    };
-    assert_eq!(ids(None, 3), ["a", "b", "c"]);
-    assert_eq!(ids(Some("c"), 3), ["d"]);
-    assert_eq!(ids(Some("bb"), 1), ["c"]);
-    assert!(now(store.list("acm", None, 9)).expect("lists").is_empty());
-}
-
-#[test]
-fn a_dialog_above_the_limit_is_refused_and_the_old_one_stays() {
-    let store = MemoryStore::new(MemoryLimits { max_session_bytes: 1024, ..MemoryLimits::default() });
-    let version = now(store.commit(&key("a"), Version::NEW, state("small"))).expect("commits");
-    let large = now(store.commit(&key("a"), version, state(&"x".repeat(2000))));
-    assert!(matches!(large, Err(StoreError::TooLarge { max: 1024, .. })));
-    assert_eq!(now(store.load(&key("a"))), Ok(Found::Held(state("small"), version)));
 }
