@@ -25,10 +25,11 @@ pub(crate) fn run(args: &DevArgs, dirs: &Dirs) -> Result<(), Failure> {
         tracing::warn!("[[policy]] is read by `jackfield serve`; here, policies are what is in plugins/");
     }
     // What is in the sources is the truth here, so nothing is restored and nothing is kept.
-    let host = host::assemble(&settings, dirs, false)?;
+    let threads = host::threads()?;
+    let host = host::assemble(&settings, dirs, false, &threads)?;
     let mut plugins = Plugins::new(folder, policies::builder(dirs), Arc::clone(&host.registry));
     plugins.start();
-    host::serve(host, &settings, move |address| {
+    host::serve(host, &settings, threads, move |address| {
         invite(address);
         plugins.watch();
     })

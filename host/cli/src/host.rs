@@ -5,23 +5,35 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use jackfield_dialog::MemoryStore;
+use jackfield_dialog::{DiskStore, MemoryLimits, MemoryStore, RedisStore, SessionStore};
 use jackfield_engine::Engine;
 use jackfield_kernels::Cpu;
 use jackfield_model::Model;
 use jackfield_policy::{Registry, RegistryOptions, Runtime, RuntimeConfig};
 use jackfield_server::{Host, Swaps};
 use tokio::net::TcpListener;
+use tokio::runtime::Runtime as Tokio;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::Failure;
-use crate::config::{Settings, engine_refusal};
+use crate::config::{SessionSettings, Settings, engine_refusal};
 use crate::dirs::Dirs;
 use crate::model;
 use crate::services::{Embeddings, ModelServices};
 
-/// Loads the model and opens the policies that were acknowledged before; nothing listens yet.
-pub(crate) fn assemble(settings: &Settings, dirs: &Dirs, keep_state: bool) -> Result<Host, Failure> {
+/// The threads that serve connections.
+pub(crate) fn threads() -> Result<Tokio, Failure> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::failed)
+}
+
+/// Loads the model and opens the policies and sessions that were acknowledged before; nothing listens yet. Without
+/// `keep_state` nothing is kept on disk.
+pub(crate) fn assemble(
+    settings: &Settings,
+    dirs: &Dirs,
+    keep_state: bool,
+    threads: &Tokio,
+) -> Result<Host, Failure> {
     let path = model::locate(&settings.model, dirs).map_err(Failure::failed)?;
     let engine = start_engine(settings, &path)?;
     let embeddings = Embeddings::new(&settings.embeddings, dirs)?;
@@ -40,9 +52,36 @@ pub(crate) fn assemble(settings: &Settings, dirs: &Dirs, keep_state: bool) -> Re
     Ok(Host {
         engine,
         registry,
-        sessions: Arc::new(MemoryStore::new(settings.sessions.limits)),
+        sessions: sessions(&settings.sessions, state, threads)?,
         config: settings.server.clone(),
         swaps: Swaps::default(),
+    })
+}
+
+/// Opens the sessions. `state` is none where nothing is kept on disk.
+fn sessions(
+    settings: &SessionSettings,
+    state: Option<&Path>,
+    threads: &Tokio,
+) -> Result<Arc<dyn SessionStore>, Failure> {
+    Ok(match (settings, state) {
+        (SessionSettings::Disk(limits), Some(state)) => {
+            let store = DiskStore::open(state.join("sessions"), *limits).map_err(Failure::failed)?;
+            if store.moved_aside() > 0 {
+                tracing::warn!(sessions = store.moved_aside(), "sessions that cannot be read were put aside");
+            }
+            Arc::new(store)
+        }
+        (SessionSettings::Disk(limits), None) => Arc::new(MemoryStore::new(MemoryLimits {
+            max_sessions: limits.max_sessions,
+            max_session_bytes: limits.max_session_bytes,
+            ttl: limits.ttl,
+        })),
+        (SessionSettings::Memory(limits), _) => Arc::new(MemoryStore::new(*limits)),
+        (SessionSettings::Redis(config), _) => {
+            let connected = threads.block_on(RedisStore::connect(config.clone()));
+            Arc::new(connected.map_err(Failure::failed)?)
+        }
     })
 }
 
@@ -64,11 +103,10 @@ fn start_engine(settings: &Settings, path: &Path) -> Result<Engine, Failure> {
 pub(crate) fn serve(
     host: Host,
     settings: &Settings,
+    threads: Tokio,
     ready: impl FnOnce(SocketAddr) + Send + 'static,
 ) -> Result<(), Failure> {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::failed)?;
-    let outcome = runtime.block_on(async {
+    let outcome = threads.block_on(async {
         let api = bind(settings.listen).await?;
         let admin = bind(settings.admin_listen).await?;
         let address = api.local_addr().map_err(Failure::failed)?;
@@ -78,7 +116,7 @@ pub(crate) fn serve(
         std::thread::spawn(move || ready(address));
         jackfield_server::serve(host, api, admin, stop).await.map_err(Failure::failed)
     });
-    runtime.shutdown_background();
+    threads.shutdown_background();
     outcome
 }
 

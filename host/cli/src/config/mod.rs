@@ -81,6 +81,10 @@ pub(crate) enum ConfigError {
     NoCores,
     #[error("threads is 0; give at least 1")]
     NoThreads,
+    #[error("sessions.store is redis; give its sessions.redis_url, such as redis://127.0.0.1:6379/0")]
+    NoRedis,
+    #[error("sessions.redis_url and redis_prefix go with `store = \"redis\"`")]
+    OtherStore,
     #[error("sessions.{0} is 0; give at least 1")]
     NoSessions(&'static str),
     #[error("engine.{0} is 0; give at least 1")]

@@ -127,6 +127,7 @@ fn key_of(error: &ConfigError, args: &ServeArgs) -> Option<String> {
         ConfigError::NoThreads if args.threads.is_none() => "threads".into(),
         ConfigError::NoCores => "cores".into(),
         ConfigError::NoEngine(name) => format!("engine.{name}"),
+        ConfigError::NoRedis | ConfigError::OtherStore => "sessions.store".into(),
         ConfigError::NoSessions(name) => format!("sessions.{name}"),
         ConfigError::StepTooSmall { .. } => "engine.max_step_tokens".into(),
         ConfigError::ContextTooSmall(_) => "engine.max_context".into(),

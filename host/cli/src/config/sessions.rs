@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jackfield_dialog::MemoryLimits;
+use jackfield_dialog::{DiskLimits, MemoryLimits, RedisConfig};
 use jackfield_server::{OnConflict, OnExpired, SessionConfig};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -13,9 +13,15 @@ use super::ConfigError;
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct SessionsTable {
+    /// Where they are kept: on `disk`, in the state folder; in `memory`, gone with the process; or in `redis`, for several hosts.
+    store: Option<StoreName>,
+    /// Of Redis or Valkey: `redis://HOST:PORT/DATABASE`, with `USER:PASSWORD@` before the host where it wants them.
+    redis_url: Option<String>,
+    /// Before the names of all keys, where hosts that are strangers share a server.
+    redis_prefix: Option<String>,
     /// A session not used for so long is forgotten, in seconds.
     ttl_s: Option<u64>,
-    /// Sessions kept; the one longest unused goes first.
+    /// Sessions kept; the one longest unused goes first. In Redis its own `maxmemory` decides.
     max_sessions: Option<usize>,
     /// What one session may take, in KiB.
     max_kib: Option<usize>,
@@ -25,6 +31,14 @@ pub(super) struct SessionsTable {
     on_conflict: Option<OnConflictName>,
     /// What becomes of a turn whose session has expired.
     on_expired: Option<OnExpiredName>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum StoreName {
+    Disk,
+    Memory,
+    Redis,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
@@ -43,8 +57,13 @@ enum OnExpiredName {
 
 /// Where sessions are kept.
 #[derive(Debug, Clone)]
-pub(crate) struct SessionSettings {
-    pub(crate) limits: MemoryLimits,
+pub(crate) enum SessionSettings {
+    /// In the state folder.
+    Disk(DiskLimits),
+    /// In this process.
+    Memory(MemoryLimits),
+    /// On a server that several hosts use.
+    Redis(RedisConfig),
 }
 
 impl SessionsTable {
@@ -72,15 +91,31 @@ impl SessionsTable {
         if let Some((name, _)) = zero.into_iter().find(|(_, zero)| *zero) {
             return Err(ConfigError::NoSessions(name));
         }
-        let default = MemoryLimits::default();
-        Ok(SessionSettings {
-            limits: MemoryLimits {
-                max_sessions: self.max_sessions.unwrap_or(default.max_sessions),
-                max_session_bytes: self
-                    .max_kib
-                    .map_or(default.max_session_bytes, |kib| kib.saturating_mul(1 << 10)),
-                ttl: self.ttl_s.map_or(default.ttl, Duration::from_secs),
-            },
+        let MemoryLimits { max_sessions, max_session_bytes, ttl } = MemoryLimits::default();
+        let max_sessions = self.max_sessions.unwrap_or(max_sessions);
+        let max_session_bytes = self.max_kib.map_or(max_session_bytes, |kib| kib.saturating_mul(1 << 10));
+        let ttl = self.ttl_s.map_or(ttl, Duration::from_secs);
+        let store = self.store.unwrap_or(StoreName::Disk);
+        if store == StoreName::Redis {
+            let url = self.redis_url.as_deref().ok_or(ConfigError::NoRedis)?;
+            let config =
+                RedisConfig { max_session_bytes, ttl, url: url.to_owned(), ..RedisConfig::default() };
+            let prefix = self.redis_prefix.clone().unwrap_or(config.prefix.clone());
+            return Ok(SessionSettings::Redis(RedisConfig { prefix, ..config }));
+        }
+        if self.redis_url.is_some() || self.redis_prefix.is_some() {
+            return Err(ConfigError::OtherStore);
+        }
+        Ok(match store {
+            StoreName::Memory => {
+                SessionSettings::Memory(MemoryLimits { max_sessions, max_session_bytes, ttl })
+            }
+            _ => SessionSettings::Disk(DiskLimits {
+                max_sessions,
+                max_session_bytes,
+                ttl,
+                ..DiskLimits::default()
+            }),
         })
     }
 }

@@ -138,7 +138,7 @@ fn sessions_are_kept_and_treated_as_set() {
     let table = "[sessions]\nttl_s = 60\nmax_sessions = 5\nmax_kib = 7\nwaiting_turns = 0\n\
                  on_conflict = 'merge'\non_expired = 'restart'";
     let set = settings(table, &[]).expect("good");
-    let limits = set.sessions.limits;
+    let SessionSettings::Disk(limits) = &set.sessions else { panic!("{:?}", set.sessions) };
     assert_eq!((limits.ttl.as_secs(), limits.max_sessions, limits.max_session_bytes), (60, 5, 7 << 10));
     let treated =
         SessionConfig { waiting_turns: 0, on_conflict: OnConflict::Merge, on_expired: OnExpired::Restart };
@@ -149,6 +149,13 @@ fn sessions_are_kept_and_treated_as_set() {
         assert!(error.contains(&format!("sessions.{name}")), "{error}");
     }
     assert!(refusal("[sessions]\non_conflict = 'fight'", &[]).contains("merge"));
+    let memory = settings("[sessions]\nstore = 'memory'", &[]).expect("good").sessions;
+    assert!(matches!(memory, SessionSettings::Memory(_)), "{memory:?}");
+    let url = "redis_url = 'redis://127.0.0.1:1/0'\nredis_prefix = 'mine'";
+    let redis = settings(&format!("[sessions]\nstore = 'redis'\n{url}"), &[]).expect("good").sessions;
+    assert!(matches!(redis, SessionSettings::Redis(config) if config.prefix == "mine"));
+    assert!(refusal("[sessions]\nstore = 'redis'", &[]).contains("redis_url"));
+    assert!(refusal(&format!("[sessions]\n{url}"), &[]).contains("store"));
 }
 
 #[test]

@@ -19,11 +19,12 @@ pub(crate) fn run(args: &ServeArgs, dirs: &Dirs) -> Result<(), Failure> {
     let settings = Settings::read(args, dirs).map_err(Failure::usage)?;
     let stamps = stamps.with(changes::local_files(&settings));
     let resolved = Resolver::new(&settings).resolve().map_err(Failure::usage)?;
-    let host = host::assemble(&settings, dirs, true)?;
+    let threads = host::threads()?;
+    let host = host::assemble(&settings, dirs, true, &threads)?;
     let mut set = ServedSet::open(std::sync::Arc::clone(&host.registry), &settings.state);
     set.apply(&resolved).map_err(Failure::failed)?;
     let reloader = Reloader::new(args, dirs, &settings, set, &host);
-    host::serve(host, &settings, move |address| {
+    host::serve(host, &settings, threads, move |address| {
         tracing::info!(%address, "serving");
         reloader.run(changes, stamps);
     })
