@@ -1,12 +1,14 @@
 //! The handle that the rest of the host holds.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use jackfield_kernels::{Cpu, KvArena, KvType};
 use jackfield_model::{Activations, ChatTemplate, Model, Tokenizer};
-use jackfield_scheduler::{RequestId, Scheduler, Stats};
+use jackfield_scheduler::{BlockHash, RequestId, Scheduler, Stats, block_hashes};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::config::{ConfigError, EngineConfig};
@@ -14,6 +16,7 @@ use crate::job::{InvalidJob, Job, Output};
 use crate::kv_check;
 use crate::runner::ModelRunner;
 use crate::scoring::{self, Scores};
+use crate::tiers::{Fetch, KvStats, Tiers};
 use crate::worker::{Command, Submission, Worker};
 
 /// A handle to a running engine; clones share it. The engine thread ends when the last one is dropped.
@@ -51,6 +54,8 @@ pub struct EngineStats {
     pub max_in_flight: usize,
     /// Texts being scored.
     pub scoring: usize,
+    /// The tiers below the device.
+    pub kv: KvStats,
 }
 
 /// The engine did not start.
@@ -62,6 +67,17 @@ pub enum StartError {
     /// The KV cache could not be made.
     #[error("cannot make the KV cache: {0}; give a smaller `kv_bytes`")]
     Kv(#[source] jackfield_kernels::KernelError),
+    /// The folder for stored blocks cannot be used.
+    #[error(
+        "cannot keep KV blocks in {}: {source}; make it a folder that this user may write to, or set no `kv_disk`",
+        folder.display()
+    )]
+    KvDisk {
+        /// As configured.
+        folder: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
     /// The system refused a thread.
     #[error("cannot start the engine thread: {0}")]
     Thread(#[from] std::io::Error),
@@ -126,7 +142,9 @@ impl Engine {
                 "the memory for KV holds less than the context: prompts are limited to what it holds"
             );
         }
-        let shared = Arc::new(Shared::new(Scheduler::new(plan).map_err(ConfigError::from)?, config));
+        let tiers = config.tiers_for(&model.fingerprint, &kv)?;
+        let scheduler = Scheduler::new(plan).map_err(ConfigError::from)?;
+        let shared = Arc::new(Shared::new(scheduler, tiers, config));
         let (inbox, commands) = mpsc::channel();
         let runner = ModelRunner::new(Arc::clone(&model), kv, config);
         let worker = Worker::new(Arc::clone(&model), Arc::clone(&shared), commands, runner);
@@ -153,7 +171,8 @@ impl Engine {
         let id = self.shared.next_id();
         let seed = job.sampling.seed.map_or_else(fresh_seed, Ok).map_err(|_| SubmitError::Down)?;
         let (responder, outputs) = unbounded_channel();
-        let submission = Submission { id, job, seed, responder, admission };
+        let chain = self.chain(&job.prompt, &job.salt);
+        let submission = Submission { id, job, chain, seed, responder, admission };
         let sent = self.inbox.send(Command::Submit(Box::new(submission)));
         sent.map_err(|_| SubmitError::Down)?;
         Ok(Ticket { id, inbox: self.inbox.clone(), outputs, done: false })
@@ -179,6 +198,56 @@ impl Engine {
         Ok(scores)
     }
 
+    /// Has what is stored of a prompt on disk read to memory, so that a [`submit`](Self::submit) of it that comes after finds it
+    /// there. To be called as soon as the prompt is known, before whatever else its turn waits for. Costs some microseconds:
+    /// the reading is done by threads of its own.
+    pub fn fetch(&self, prompt: &[u32], salt: &[u8; 32]) -> Fetch {
+        let Some(tiers) = self.shared.tiers() else { return Fetch::nothing() };
+        let chain = self.chain(prompt, salt);
+        let on_device: Vec<bool> = {
+            let scheduler = self.shared.scheduler();
+            chain.iter().map(|prefix| scheduler.find(prefix).is_some()).collect()
+        };
+        tiers.fetch(&chain, &on_device, self.shared.block_size)
+    }
+
+    /// Has the whole blocks of these tokens stored, as far as they are on the device or in memory: in memory, and on disk where
+    /// there is one, so that a host that starts again finds them. To be called when a turn has ended whose session is
+    /// likely to go on. Does not wait: the copies are made between the next steps, a few before each, and written behind.
+    ///
+    /// For `keep_for` from now they are given up after all that is to be kept for less; 0 makes them like any others.
+    pub fn keep(&self, tokens: &[u32], salt: &[u8; 32], keep_for: Duration) {
+        let Some(tiers) = self.shared.tiers() else { return };
+        let chain = block_hashes(tokens, salt, self.shared.block_size);
+        let blocks = tiers.not_kept(&chain, keep_for);
+        if !blocks.is_empty() {
+            // An engine that is gone has nothing left to copy.
+            let _ = self.inbox.send(Command::Keep(blocks, keep_for));
+        }
+    }
+
+    /// Waits until everything that was [to be kept](Self::keep) by now is on disk, or for at most `patience`; true when it is.
+    /// To be called before an orderly end. Blocks the calling thread.
+    pub fn flush(&self, patience: Duration) -> bool {
+        let Some(tiers) = self.shared.tiers() else { return true };
+        let begun = Instant::now();
+        let (sender, copied) = sync_channel(1);
+        // An engine that is gone copies nothing more; what it has copied is still to be written.
+        let asked = self.inbox.send(Command::KeepAll(sender)).is_ok();
+        if asked && copied.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
+            return false;
+        }
+        tiers.flush(patience.saturating_sub(begun.elapsed()))
+    }
+
+    /// The blocks of a prompt that need not be computed, by name; none where there are no tiers to look in.
+    fn chain(&self, prompt: &[u32], salt: &[u8; 32]) -> Vec<BlockHash> {
+        if self.shared.tiers().is_none() {
+            return Vec::new();
+        }
+        block_hashes(&prompt[..prompt.len().saturating_sub(1)], salt, self.shared.block_size)
+    }
+
     /// False once the engine has failed.
     pub fn is_ready(&self) -> bool {
         !self.shared.closed.load(Ordering::Acquire)
@@ -191,6 +260,7 @@ impl Engine {
             in_flight: self.shared.in_flight.taken(),
             max_in_flight: self.shared.in_flight.most,
             scoring: self.shared.scoring.taken(),
+            kv: self.shared.tiers().map(Tiers::stats).unwrap_or_default(),
         }
     }
 
@@ -281,6 +351,9 @@ impl Drop for Ticket {
 pub(crate) struct Shared {
     /// Locked for the microseconds of `schedule`, `commit` and look-ups; never while a step runs.
     scheduler: Mutex<Scheduler>,
+    /// Has locks of its own, which nobody holds while a block is copied, read or written.
+    tiers: Option<Tiers>,
+    block_size: usize,
     in_flight: Places,
     scoring: Places,
     max_choices: usize,
@@ -289,8 +362,10 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    fn new(scheduler: Scheduler, config: &EngineConfig) -> Self {
+    fn new(scheduler: Scheduler, tiers: Option<Tiers>, config: &EngineConfig) -> Self {
         Shared {
+            tiers,
+            block_size: config.block_size,
             scheduler: Mutex::new(scheduler),
             in_flight: Places::new(config.max_in_flight()),
             scoring: Places::new(config.max_scoring),
@@ -307,6 +382,10 @@ impl Shared {
     /// After a panic the counts may be read still; nothing is scheduled any more.
     pub(crate) fn scheduler(&self) -> MutexGuard<'_, Scheduler> {
         self.scheduler.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn tiers(&self) -> Option<&Tiers> {
+        self.tiers.as_ref()
     }
 
     pub(crate) fn close(&self) {

@@ -22,7 +22,7 @@ impl Scheduler {
         let [on_its_way] = &self.in_flight[..] else { return Plan::default() };
         let Some(priority) = on_its_way.overtaken else { return Plan::default() };
         let writers = on_its_way.writers;
-        if !on_its_way.works.iter().all(|key| self.sequences.contains_key(key)) {
+        if self.writes_into_free_blocks() {
             return Plan::default();
         }
         // Nobody is preempted while a step is on its way.
@@ -39,6 +39,11 @@ impl Scheduler {
         let (copied, overtaken, writers) = (Vec::new(), None, true);
         self.in_flight.push(InFlight { step: self.step, works, copied, overtaken, writers });
         plan
+    }
+
+    /// One that a plan on its way computes is gone: its blocks are free, and still written to.
+    pub(crate) fn writes_into_free_blocks(&self) -> bool {
+        self.in_flight.iter().flat_map(|step| &step.works).any(|key| !self.sequences.contains_key(key))
     }
 
     /// Prompts that nobody has begun to answer and that fit a step to their end, the most urgent and shortest first.
