@@ -23,7 +23,8 @@ pub struct EngineConfig {
     /// Where blocks are kept that memory gave up, or that are to outlive the process; needs `kv_memory_bytes`.
     pub kv_disk: Option<DiskTier>,
     /// How blocks are kept outside of the cache. In 8 bits, the half of 16-bit floats, what comes back is not quite what was
-    /// given up, and an answer may be another where two tokens were nearly as likely.
+    /// given up, and an answer may be another where two tokens were nearly as likely. For a model that bears 8 bits badly, which
+    /// a start finds out, they are kept as the cache has them all the same.
     pub kv_store: KvStore,
     /// How the inputs of quantised products are rounded.
     pub activations: Activations,
@@ -152,20 +153,29 @@ impl EngineConfig {
         })
     }
 
+    /// Whether there is anything below the cache.
+    pub(crate) fn has_tiers(&self) -> bool {
+        self.prefix_cache && (self.kv_memory_bytes > 0 || self.kv_disk.is_some())
+    }
+
     /// The tiers below this cache, where some are wanted.
-    pub(crate) fn tiers_for(&self, model: &[u8; 32], kv: &KvArena) -> Result<Option<Tiers>, StartError> {
-        let memory = self.kv_memory_bytes;
-        if !self.prefix_cache || (memory == 0 && self.kv_disk.is_none()) {
+    pub(crate) fn tiers_for(
+        &self,
+        model: &[u8; 32],
+        kv: &KvArena,
+        store: KvStore,
+    ) -> Result<Option<Tiers>, StartError> {
+        if !self.has_tiers() {
             return Ok(None);
         }
-        let block_bytes = kv.stored_bytes(self.kv_store);
+        let (memory, block_bytes) = (self.kv_memory_bytes, kv.stored_bytes(store));
         if memory < block_bytes.saturating_mul(2) {
             return Err(ConfigError::StoreTooSmall { kv_memory_bytes: memory, block_bytes }.into());
         }
         let kept = Kept {
             shape: *kv.shape(),
             kv_type: kv.kv_type(),
-            store: self.kv_store,
+            store,
             activations: self.activations,
             bytes: block_bytes,
         };

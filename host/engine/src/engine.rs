@@ -1,21 +1,22 @@
 //! The handle that the rest of the host holds.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use jackfield_kernels::{Cpu, KvArena, KvType};
-use jackfield_model::{Activations, ChatTemplate, Model, Tokenizer};
-use jackfield_scheduler::{BlockHash, RequestId, Scheduler, Stats, block_hashes};
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use jackfield_kernels::{Cpu, KvArena, KvStore, KvType};
+use jackfield_model::{ChatTemplate, Model, Tokenizer};
+use jackfield_scheduler::{BlockHash, Scheduler, Stats, block_hashes};
+use tokio::sync::mpsc::unbounded_channel;
 
 use crate::config::{ConfigError, EngineConfig};
-use crate::job::{InvalidJob, Job, Output};
+use crate::job::{InvalidJob, Job};
 use crate::kv_check;
 use crate::runner::ModelRunner;
 use crate::scoring::{self, Scores};
+use crate::shared::Shared;
+use crate::ticket::Ticket;
 use crate::tiers::{Fetch, KvStats, Tiers};
 use crate::worker::{Command, Submission, Worker};
 
@@ -114,9 +115,7 @@ impl Engine {
         let plan = config.plan_for(&model)?;
         let shape = model.kv_shape(plan.blocks, plan.block_size);
         let kv = KvArena::with_type(shape, config.kv_type).map_err(StartError::Kv)?;
-        if config.kv_type == KvType::Int8 {
-            warn_of_kv(&model, config.activations);
-        }
+        let store = store_for(&model, config);
         let model = Arc::new(model);
         let info = ModelInfo {
             name: model.config.name.clone(),
@@ -142,7 +141,7 @@ impl Engine {
                 "the memory for KV holds less than the context: prompts are limited to what it holds"
             );
         }
-        let tiers = config.tiers_for(&model.fingerprint, &kv)?;
+        let tiers = config.tiers_for(&model.fingerprint, &kv, store)?;
         let scheduler = Scheduler::new(plan).map_err(ConfigError::from)?;
         let shared = Arc::new(Shared::new(scheduler, tiers, config));
         let (inbox, commands) = mpsc::channel();
@@ -250,7 +249,7 @@ impl Engine {
 
     /// False once the engine has failed.
     pub fn is_ready(&self) -> bool {
-        !self.shared.closed.load(Ordering::Acquire)
+        !self.shared.is_closed()
     }
 
     /// Counts of requests, blocks and tokens.
@@ -285,145 +284,31 @@ impl Engine {
     }
 }
 
-/// Says how well the model bears a cache in 8 bits.
-fn warn_of_kv(model: &Model, activations: Activations) {
-    match kv_check::check(model, activations) {
+/// How blocks are kept outside of the cache. Where anything is to be kept in 8 bits, says how well the model bears it; the cache
+/// itself is as configured, but what is stored beside a cache of floats stays as it is where that would show.
+fn store_for(model: &Model, config: &EngineConfig) -> KvStore {
+    let in_cache = config.kv_type == KvType::Int8;
+    let in_store = !in_cache && config.has_tiers() && config.kv_store == KvStore::Int8;
+    if !in_cache && !in_store {
+        return config.kv_store;
+    }
+    match kv_check::check(model, config.activations) {
         Ok(found) => {
             let (divergence, agreement, positions) = (found.divergence, found.agreement, found.positions);
             if found.is_good() {
-                tracing::info!(divergence, agreement, positions, "the model bears a KV cache in 8 bits");
-            } else {
-                tracing::warn!(
-                    divergence,
-                    agreement,
-                    positions,
-                    "a KV cache in 8 bits changes what this model says; `f16` does not"
-                );
+                tracing::info!(divergence, agreement, positions, "the model bears KV in 8 bits");
+                return config.kv_store;
             }
+            let what = if in_cache {
+                "a KV cache in 8 bits changes what this model says; `f16` does not"
+            } else {
+                "KV blocks in 8 bits would change what this model says: they are stored as the cache has them"
+            };
+            tracing::warn!(divergence, agreement, positions, "{what}");
         }
-        Err(error) => tracing::warn!(%error, "what a KV cache in 8 bits does to this model is not known"),
+        Err(error) => tracing::warn!(%error, "what KV in 8 bits does to this model is not known"),
     }
-}
-
-/// The receiving end of one job. Dropping it cancels the job, wherever it is.
-#[derive(Debug)]
-pub struct Ticket {
-    id: RequestId,
-    inbox: Sender<Command>,
-    outputs: UnboundedReceiver<Output>,
-    done: bool,
-}
-
-impl Ticket {
-    /// The next output; none after `Done` or `Failed`.
-    pub async fn next(&mut self) -> Option<Output> {
-        if self.done {
-            return None;
-        }
-        let output = self.outputs.recv().await;
-        self.done = matches!(output, None | Some(Output::Done(_) | Output::Failed(_)));
-        output
-    }
-}
-
-impl Ticket {
-    /// Gives one choice up; the others go on. Its blocks are free before the next step, it has no `Finished`, and what
-    /// it had said until then is in the usage, which comes as always when the last choice has ended. A choice that has
-    /// ended already, or never was, changes nothing.
-    pub fn cancel_choice(&self, choice: u32) {
-        if !self.done {
-            // As with the whole job: an engine that is gone has nothing left to cancel.
-            let _ = self.inbox.send(Command::CancelChoice(self.id, choice));
-        }
-    }
-}
-
-impl Drop for Ticket {
-    fn drop(&mut self) {
-        if !self.done {
-            // An engine that is gone has nothing left to cancel.
-            let _ = self.inbox.send(Command::Cancel(self.id));
-        }
-    }
-}
-
-/// What handles and the engine thread both see.
-pub(crate) struct Shared {
-    /// Locked for the microseconds of `schedule`, `commit` and look-ups; never while a step runs.
-    scheduler: Mutex<Scheduler>,
-    /// Has locks of its own, which nobody holds while a block is copied, read or written.
-    tiers: Option<Tiers>,
-    block_size: usize,
-    in_flight: Places,
-    scoring: Places,
-    max_choices: usize,
-    next_request: AtomicU64,
-    closed: AtomicBool,
-}
-
-impl Shared {
-    fn new(scheduler: Scheduler, tiers: Option<Tiers>, config: &EngineConfig) -> Self {
-        Shared {
-            tiers,
-            block_size: config.block_size,
-            scheduler: Mutex::new(scheduler),
-            in_flight: Places::new(config.max_in_flight()),
-            scoring: Places::new(config.max_scoring),
-            max_choices: config.max_running,
-            next_request: AtomicU64::new(0),
-            closed: AtomicBool::new(false),
-        }
-    }
-
-    fn next_id(&self) -> RequestId {
-        RequestId(self.next_request.fetch_add(1, Ordering::Relaxed))
-    }
-
-    /// After a panic the counts may be read still; nothing is scheduled any more.
-    pub(crate) fn scheduler(&self) -> MutexGuard<'_, Scheduler> {
-        self.scheduler.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn tiers(&self) -> Option<&Tiers> {
-        self.tiers.as_ref()
-    }
-
-    pub(crate) fn close(&self) {
-        self.closed.store(true, Ordering::Release);
-    }
-}
-
-/// So many may be inside at once.
-struct Places {
-    taken: Arc<AtomicUsize>,
-    most: usize,
-}
-
-impl Places {
-    fn new(most: usize) -> Places {
-        Places { taken: Arc::default(), most }
-    }
-
-    fn taken(&self) -> usize {
-        self.taken.load(Ordering::Acquire)
-    }
-
-    fn take(&self) -> Result<Admission, SubmitError> {
-        let more = |n: usize| (n < self.most).then_some(n + 1);
-        let taken = self.taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, more);
-        taken
-            .map(|_| Admission(Arc::clone(&self.taken)))
-            .map_err(|in_flight| SubmitError::QueueFull { in_flight })
-    }
-}
-
-/// One request's place among those that are inside; dropping it gives the place back.
-pub(crate) struct Admission(Arc<AtomicUsize>);
-
-impl Drop for Admission {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
-    }
+    if in_store { KvStore::Same } else { config.kv_store }
 }
 
 fn fresh_seed() -> Result<u64, getrandom::Error> {

@@ -15,14 +15,17 @@ mod outbox;
 mod runner;
 mod sampler;
 mod scoring;
+mod shared;
 mod text;
+mod ticket;
 mod tiers;
 mod worker;
 
 pub use config::{ConfigError, EngineConfig};
-pub use engine::{Engine, EngineStats, ModelInfo, StartError, SubmitError, Ticket};
+pub use engine::{Engine, EngineStats, ModelInfo, StartError, SubmitError};
 pub use jackfield_kernels::KvStore;
 pub use jackfield_model::{Activations, KvType};
 pub use job::{Delta, EngineFault, Finish, InvalidJob, Job, Output, Sampling, TokenInfo, Usage};
 pub use scoring::{ScoreError, Scores};
+pub use ticket::Ticket;
 pub use tiers::{DiskTier, Fetch, Fetched, KvStats, Rejection, TierStats};

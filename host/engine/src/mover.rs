@@ -7,8 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use jackfield_scheduler::{BlockHash, BlockId, Demoted};
 
-use crate::engine::Shared;
 use crate::runner::ModelRunner;
+use crate::shared::Shared;
 use crate::tiers::Tiers;
 
 /// Blocks that are copied because they are to be kept, before each step: who writes waits for them.

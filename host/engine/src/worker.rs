@@ -12,13 +12,13 @@ use jackfield_scheduler::{
     BlockHash, Event, FinishReason, Millis, Plan, Request, RequestId, Sampled, SequenceId,
 };
 
-use crate::engine::{Admission, Shared};
 use crate::job::{EngineFault, Finish, Job, Output, Usage};
 use crate::mover::Mover;
 use crate::outbox::{Answer, Responder};
 use crate::runner::{ModelRunner, emptied};
 use crate::sampler::{Chosen, Desk, Sampler};
 use crate::scoring::{Scoring, Text};
+use crate::shared::{Admission, Shared};
 use crate::text::StopMatcher;
 
 /// Of the time of a step that reads the middle of a long prompt, so many times as much may be lent to short prompts …

@@ -53,7 +53,7 @@ impl Scheduler {
         let mut filling = HashSet::new();
         let mut shares = Vec::new();
         for key in self.shortest_first(&keys) {
-            while self.adopt(key) {}
+            while self.take_over(key) {}
             let mut share = Share { key, tokens: 0 };
             let remaining = self.remaining(key);
             if self.next_tokens(&share, &left) < remaining || self.comes_by_itself(key, &filling) {

@@ -163,6 +163,8 @@ fn interpose(world: &mut World, at: u64, asked: &[Asked], leaves: Option<u8>, lo
     }
     if let Some(which) = leaves {
         cancel(world, which);
+        // Its blocks are free, and written to until the step is over.
+        adopt(world, which.rotate_left(3), None);
     }
     if let Some((plan, events)) = world.interpose(&outer) {
         writeln!(log, "meanwhile {plan} {events:?}").unwrap();
