@@ -85,7 +85,10 @@ async fn an_evicted_prompt_comes_back_from_memory() {
     let stats = host.stats().kv;
     assert!(stats.promoted_blocks >= 5 && stats.demoted_blocks >= 5 && stats.memory.hits >= 5, "{stats:?}");
 
-    let without = engine(|config| (scarce(config), config.kv_memory_bytes = 0).1);
+    let without = engine(|config| {
+        scarce(config);
+        config.kv_memory_bytes = 0;
+    });
     run(&without, ask(&without, 1)).await;
     push_out(&without, 1).await;
     let again = run(&without, ask(&without, 1)).await;
@@ -189,7 +192,10 @@ async fn tiers_change_no_text() {
             config.kv_type = kv_type;
             config.kv_memory_bytes = kv_bytes(8);
         });
-        let without = engine(|config| (config.kv_type = kv_type, config.prefix_cache = false).1);
+        let without = engine(|config| {
+            config.kv_type = kv_type;
+            config.prefix_cache = false;
+        });
         let mut cached = 0;
         for round in 0..40u32 {
             let number = round * 7 % 5;
@@ -308,9 +314,9 @@ async fn what_a_host_of_another_model_or_layout_left_is_not_used() {
     assert_eq!((reply.usage.cached_tokens, &reply.choices), (0, &plain.choices));
     assert_eq!(host.stats().kv.rejected_for(Rejection::Model), 5);
 
-    for other in
-        [|config: &mut EngineConfig| config.kv_store = KvStore::Int8, |config| config.kv_type = KvType::Int8]
-    {
+    let others: [fn(&mut EngineConfig); 2] =
+        [|config| config.kv_store = KvStore::Int8, |config| config.kv_type = KvType::Int8];
+    for other in others {
         let (folder, _) = stored(1, |_| ()).await;
         let host = engine(|config| {
             on_disk(folder.path())(config);

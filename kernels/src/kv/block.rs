@@ -105,6 +105,8 @@ impl KvShape {
         let targets = all_codes.chunks_exact_mut(plane).zip(all_scales.chunks_exact_mut(2 * pitch));
         for (number, (halves, (to, scales))) in halves.chunks_exact(plane).zip(targets).enumerate() {
             let values = number % 2 == 1;
+            // The padding of K is elsewhere than that of V.
+            codes.fill(0);
             halves.reinterpret_cast::<f16>().convert_to_f32_slice(&mut floats);
             for (at, scale) in scales.chunks_exact_mut(2).take(self.block_size).enumerate() {
                 if values {

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use jackfield_scheduler::BlockHash;
 use tokio::sync::oneshot;
 
-use super::Shared;
+use super::Inner;
 use super::disk::now;
 
 /// Blocks that a thread reads before it looks for other work: a prompt's are shared out among several.
@@ -80,7 +80,7 @@ impl Drop for Progress {
 
 /// Has threads read what `on_device` and memory lack of a chain, as far as there are no gaps.
 pub(super) fn fetch(
-    shared: &Arc<Shared>,
+    shared: &Arc<Inner>,
     chain: &[BlockHash],
     on_device: &[bool],
     block_size: usize,
@@ -108,7 +108,7 @@ pub(super) fn fetch(
     Fetch { done }
 }
 
-impl Shared {
+impl Inner {
     /// A thread that reads.
     pub(super) fn read_all(&self) {
         let Some(lower) = &self.lower else { return };

@@ -66,11 +66,11 @@ const READERS: usize = 4;
 /// The tiers, for the engine thread and those who ask it. The threads end when it is dropped, the one that writes once it
 /// has written what waits.
 pub(crate) struct Tiers {
-    shared: Arc<Shared>,
+    shared: Arc<Inner>,
 }
 
 /// What the threads see, too.
-struct Shared {
+struct Inner {
     memory: Mutex<Shelf<Bytes>>,
     lower: Option<Lower>,
     counters: Counters,
@@ -130,7 +130,7 @@ impl Tiers {
     fn over(memory_bytes: usize, lower: Option<Box<dyn Tier>>, kept: Kept) -> io::Result<Tiers> {
         let queues = |tier| Lower { tier, writes: Queue::new(WRITES), reads: Queue::new(usize::MAX) };
         let lower = lower.map(queues);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(Inner {
             memory: Mutex::new(Shelf::new(memory_bytes as u64)),
             lower,
             counters: Counters::default(),
@@ -139,13 +139,13 @@ impl Tiers {
         });
         let tiers = Tiers { shared: Arc::clone(&shared) };
         if shared.lower.is_some() {
-            tiers.spawn("kv-write", Shared::write_all)?;
-            (0..READERS).try_for_each(|_| tiers.spawn("kv-read", Shared::read_all))?;
+            tiers.spawn("kv-write", Inner::write_all)?;
+            (0..READERS).try_for_each(|_| tiers.spawn("kv-read", Inner::read_all))?;
         }
         Ok(tiers)
     }
 
-    fn spawn(&self, name: &str, run: fn(&Shared)) -> io::Result<()> {
+    fn spawn(&self, name: &str, run: fn(&Inner)) -> io::Result<()> {
         let shared = Arc::clone(&self.shared);
         std::thread::Builder::new().name(name.into()).spawn(move || run(&shared))?;
         Ok(())
@@ -258,7 +258,7 @@ impl Tiers {
     }
 
     pub(crate) fn stats(&self) -> KvStats {
-        let Shared { counters, lower, .. } = &*self.shared;
+        let Inner { counters, lower, .. } = &*self.shared;
         let (blocks, bytes, max_bytes) = {
             let memory = self.shared.memory();
             (memory.len(), memory.bytes(), memory.max_bytes())
@@ -288,7 +288,7 @@ impl Drop for Tiers {
     }
 }
 
-impl Shared {
+impl Inner {
     /// Puts a block into memory; what has to go for it goes down.
     fn hold(&self, prefix: BlockHash, payload: Bytes, rank: Rank) {
         let bytes = payload.len() as u64;

@@ -44,8 +44,10 @@ impl Tier for Stuck {
     }
 
     fn put(&self, prefix: &BlockHash, _: &Bytes, _: Rank) {
-        self.go.lock().unwrap().recv().expect("told to go on");
-        self.put.lock().unwrap().push(*prefix);
+        // The test may be over.
+        if self.go.lock().unwrap().recv().is_ok() {
+            self.put.lock().unwrap().push(*prefix);
+        }
     }
 
     fn touch(&self, _: &[BlockHash], _: Rank) {}

@@ -217,9 +217,9 @@ fn strange_things_in_the_folder_are_left_and_rests_of_writing_are_not() {
     let (folder, disk) = filled();
     drop(disk);
     let inside = |name: &str| folder.path().join("01").join(name);
-    let strange =
-        ["note.txt", "ab", &"0".repeat(63), &"01".repeat(33), &"0G".repeat(32), "龘".repeat(30).as_str()]
-            .map(inside);
+    let names = ["0".repeat(63), "01".repeat(33), "0G".repeat(32), "龘".repeat(30)];
+    let strange: Vec<_> =
+        ["note.txt", "ab"].into_iter().chain(names.iter().map(String::as_str)).map(inside).collect();
     strange.iter().for_each(|path| fs::write(path, "x").unwrap());
     fs::create_dir(inside(&format!("01{}", "ee".repeat(31)))).unwrap();
     fs::write(folder.path().join("02").join(prefix(1).to_string()), "in the wrong folder").unwrap();
