@@ -111,7 +111,10 @@ impl Disk {
         }
         let mut image = Vec::with_capacity(expected);
         image.extend_from_slice(&header);
-        file.by_ref().take((expected - HEADER) as u64).read_to_end(&mut image).map_err(of_system)?;
+        Read::by_ref(&mut file)
+            .take((expected - HEADER) as u64)
+            .read_to_end(&mut image)
+            .map_err(of_system)?;
         self.identity.check(&image, prefix)?;
         let _ = file.set_times(times(rank)); // without it the block is as old as it was after a restart
         Ok(Bytes::from(image).slice(HEADER..HEADER + self.identity.payload_bytes()))

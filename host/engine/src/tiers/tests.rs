@@ -97,7 +97,7 @@ fn what_waits_is_written_when_all_is_over() {
 #[test]
 fn a_chain_is_found_up_to_its_first_gap() {
     let tiers = Tiers::over(1000, None, small(10)).expect("no threads");
-    [0, 1, 3].map(|number| tiers.demote(prefix(number), payload()));
+    [0, 1, 3].into_iter().for_each(|number| tiers.demote(prefix(number), payload()));
     assert_eq!(tiers.leading((0..4).map(prefix)).len(), 2);
     let stats = tiers.stats();
     assert_eq!((stats.memory.hits, stats.memory.misses, stats.disk), (2, 1, TierStats::default()));
