@@ -11,7 +11,7 @@ use half::f16;
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 
 use super::{KvArena, KvShape, KvType, Store};
-use crate::Cpu;
+use crate::{Cpu, codes};
 
 /// How a block is kept outside of an arena.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -96,27 +96,43 @@ impl KvShape {
 
     /// A block of 16-bit floats in 8 bits.
     fn quantise(&self, cpu: &Cpu, halves: &[u16], bytes: &mut [u8]) {
-        let (plane, pitch, dim) = (self.plane(), self.pitch(), self.dim());
+        let (plane, pitch) = (self.plane(), self.pitch());
         let (all_codes, all_scales) = bytes.split_at_mut(halves.len());
-        all_scales.fill(0);
-        let mut floats = vec![0.0; plane];
-        let mut row = vec![0.0; self.head_dim];
-        let mut codes = vec![0; plane];
+        let (mut floats, mut codes, mut scales) = (vec![0.0; plane], vec![0; plane], vec![0.0; pitch]);
         let targets = all_codes.chunks_exact_mut(plane).zip(all_scales.chunks_exact_mut(2 * pitch));
-        for (number, (halves, (to, scales))) in halves.chunks_exact(plane).zip(targets).enumerate() {
-            let values = number % 2 == 1;
-            // The padding of K is elsewhere than that of V.
-            codes.fill(0);
+        for (number, (halves, (to, words))) in halves.chunks_exact(plane).zip(targets).enumerate() {
             halves.reinterpret_cast::<f16>().convert_to_f32_slice(&mut floats);
-            for (at, scale) in scales.chunks_exact_mut(2).take(self.block_size).enumerate() {
-                if values {
-                    row.copy_from_slice(&floats[at * dim..][..self.head_dim]);
-                } else {
-                    row.iter_mut().zip(floats[at..].iter().step_by(pitch)).for_each(|(x, from)| *x = *from);
-                }
-                scale.copy_from_slice(&self.put_codes(cpu, &row, at, values, &mut codes).to_le_bytes());
+            match number % 2 {
+                0 => self.quantise_keys(cpu, &floats, &mut scales, &mut codes),
+                _ => self.quantise_values(cpu, &floats, &mut scales, &mut codes),
             }
             put_codes(&codes, to);
+            let scales = words.chunks_exact_mut(2).zip(&scales);
+            scales.for_each(|(word, scale)| word.copy_from_slice(&f16::from_f32(*scale).to_le_bytes()));
+        }
+    }
+
+    /// From `[position, dim]`; each row has a scale, which 16 bits hold.
+    fn quantise_values(&self, cpu: &Cpu, floats: &[f32], scales: &mut [f32], codes: &mut [i8]) {
+        let rows = floats.chunks_exact(self.dim()).zip(codes.chunks_exact_mut(self.dim()));
+        for ((row, codes), scale) in rows.zip(scales) {
+            *scale = codes::half_scale(cpu.kernels().largest(row)).to_f32();
+            cpu.kernels().to_codes(row, *scale, codes);
+        }
+    }
+
+    /// From `[dim, position]` to `[dim / 4, position, 4]`; each column has a scale. A column is coded as a row is, in the
+    /// order in which it lies.
+    fn quantise_keys(&self, cpu: &Cpu, floats: &[f32], scales: &mut [f32], codes: &mut [i8]) {
+        let (pitch, dim) = (self.pitch(), self.dim());
+        let mut column = vec![0.0; dim];
+        let mut coded = vec![0; dim];
+        for (at, scale) in scales.iter_mut().enumerate() {
+            column.iter_mut().zip(floats[at..].iter().step_by(pitch)).for_each(|(x, from)| *x = *from);
+            *scale = codes::half_scale(cpu.kernels().largest(&column)).to_f32();
+            cpu.kernels().to_codes(&column, *scale, &mut coded);
+            let places = codes[4 * at..].chunks_mut(4 * pitch).zip(coded.chunks_exact(4));
+            places.for_each(|(place, four)| place[..4].copy_from_slice(four));
         }
     }
 

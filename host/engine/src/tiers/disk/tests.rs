@@ -159,7 +159,7 @@ fn a_file_that_may_not_be_read_is_a_miss() {
     use std::os::unix::fs::PermissionsExt;
     let (folder, disk) = filled();
     let path = disk.path(&prefix(2));
-    fs::set_permissions(&path, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
     if File::open(&path).is_ok() {
         eprintln!("SKIPPED: this user may read everything");
         return;
