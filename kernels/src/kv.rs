@@ -1,9 +1,13 @@
 //! Keys and values of all sequences, in blocks.
 
+mod block;
+
 use crate::aligned::Aligned;
 use crate::cpu::Planes;
 use crate::shared::Parts;
 use crate::{Cpu, KernelError, codes};
+
+pub use block::KvStore;
 
 /// Lanes that the kernels work in: positions of a block and dimensions of a head are padded to a multiple.
 const LANES: usize = 8;

@@ -32,7 +32,7 @@ pub use cpu::{Cpu, Isa};
 pub use elementwise::{argmax, softmax};
 pub use error::KernelError;
 pub use ggml::{GgmlType, dequantize};
-pub use kv::{KvArena, KvShape, KvSpan, KvType};
+pub use kv::{KvArena, KvShape, KvSpan, KvStore, KvType};
 pub use matmul::Projection;
 pub use matrix::Matrix;
 pub use quantized::Quantized;

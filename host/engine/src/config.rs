@@ -2,8 +2,12 @@
 
 use std::num::NonZero;
 
+use jackfield_kernels::{KvArena, KvStore};
 use jackfield_model::{Activations, KvType, Model, ModelConfig};
 use jackfield_scheduler as scheduler;
+
+use crate::engine::StartError;
+use crate::tiers::{DiskTier, Kept, Tiers};
 
 /// Sizes and limits of one engine.
 #[derive(Debug, Clone)]
@@ -14,6 +18,14 @@ pub struct EngineConfig {
     pub kv_bytes: usize,
     /// How K and V are kept. In 8 bits nearly twice as many tokens fit; some models bear it badly, of which a start warns.
     pub kv_type: KvType,
+    /// Memory for blocks that the cache above gave up, in bytes; 0 for none. Without `prefix_cache` there are none anyway.
+    pub kv_memory_bytes: usize,
+    /// Where blocks are kept that memory gave up, or that are to outlive the process; needs `kv_memory_bytes`.
+    pub kv_disk: Option<DiskTier>,
+    /// How blocks are kept outside of the cache. In 8 bits, the half of 16-bit floats, what comes back is not quite what was
+    /// given up, and an answer may be another where two tokens were nearly as likely. For a model that bears 8 bits badly, which
+    /// a start finds out, they are kept as the cache has them all the same.
+    pub kv_store: KvStore,
     /// How the inputs of quantised products are rounded.
     pub activations: Activations,
     /// Rows (tokens) in one step, prefill and decode together.
@@ -45,6 +57,9 @@ impl Default for EngineConfig {
             block_size: 16,
             kv_bytes: 1 << 30,
             kv_type: KvType::F16,
+            kv_memory_bytes: 256 << 20,
+            kv_disk: None,
+            kv_store: KvStore::Int8,
             activations: Activations::Fine,
             max_step_tokens: 128,
             busy_prefill_tokens: 32,
@@ -88,6 +103,17 @@ pub enum ConfigError {
         /// What can be numbered.
         most: u32,
     },
+    /// The memory for stored blocks holds none, or less than a disk needs beside it.
+    #[error(
+        "`kv_memory_bytes` is {kv_memory_bytes}, and a stored block takes {block_bytes}; give at least {} bytes, or 0 and no \
+         `kv_disk`", block_bytes.saturating_mul(2)
+    )]
+    StoreTooSmall {
+        /// What was given.
+        kv_memory_bytes: usize,
+        /// Bytes of a stored block, all layers.
+        block_bytes: usize,
+    },
     /// The scheduler refused what was left.
     #[error(transparent)]
     Scheduler(#[from] scheduler::ConfigError),
@@ -125,6 +151,40 @@ impl EngineConfig {
             ageing_ms: self.ageing_ms,
             prefix_cache: self.prefix_cache,
         })
+    }
+
+    /// Whether there is anything below the cache.
+    pub(crate) fn has_tiers(&self) -> bool {
+        self.prefix_cache && (self.kv_memory_bytes > 0 || self.kv_disk.is_some())
+    }
+
+    /// The tiers below this cache, where some are wanted.
+    pub(crate) fn tiers_for(
+        &self,
+        model: &[u8; 32],
+        kv: &KvArena,
+        store: KvStore,
+    ) -> Result<Option<Tiers>, StartError> {
+        if !self.has_tiers() {
+            return Ok(None);
+        }
+        let (memory, block_bytes) = (self.kv_memory_bytes, kv.stored_bytes(store));
+        if memory < block_bytes.saturating_mul(2) {
+            return Err(ConfigError::StoreTooSmall { kv_memory_bytes: memory, block_bytes }.into());
+        }
+        let kept = Kept {
+            shape: *kv.shape(),
+            kv_type: kv.kv_type(),
+            store,
+            activations: self.activations,
+            bytes: block_bytes,
+        };
+        let tiers =
+            Tiers::start(memory, self.kv_disk.as_ref(), *model, kept).map_err(|source| match &self.kv_disk {
+                Some(disk) => StartError::KvDisk { folder: disk.folder.clone(), source },
+                None => StartError::Thread(source),
+            });
+        tiers.map(Some)
     }
 
     /// Requests that may be inside at once, running or waiting.

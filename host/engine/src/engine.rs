@@ -1,19 +1,23 @@
 //! The handle that the rest of the host holds.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{self, Sender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender, sync_channel};
+use std::time::{Duration, Instant};
 
-use jackfield_kernels::{Cpu, KvArena, KvType};
-use jackfield_model::{Activations, ChatTemplate, Model, Tokenizer};
-use jackfield_scheduler::{RequestId, Scheduler, Stats};
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use jackfield_kernels::{Cpu, KvArena, KvStore, KvType};
+use jackfield_model::{ChatTemplate, Model, Tokenizer};
+use jackfield_scheduler::{BlockHash, Scheduler, Stats, block_hashes};
+use tokio::sync::mpsc::unbounded_channel;
 
 use crate::config::{ConfigError, EngineConfig};
-use crate::job::{InvalidJob, Job, Output};
+use crate::job::{InvalidJob, Job};
 use crate::kv_check;
 use crate::runner::ModelRunner;
 use crate::scoring::{self, Scores};
+use crate::shared::Shared;
+use crate::ticket::Ticket;
+use crate::tiers::{Fetch, KvStats, Tiers};
 use crate::worker::{Command, Submission, Worker};
 
 /// A handle to a running engine; clones share it. The engine thread ends when the last one is dropped.
@@ -51,6 +55,8 @@ pub struct EngineStats {
     pub max_in_flight: usize,
     /// Texts being scored.
     pub scoring: usize,
+    /// The tiers below the device.
+    pub kv: KvStats,
 }
 
 /// The engine did not start.
@@ -62,6 +68,17 @@ pub enum StartError {
     /// The KV cache could not be made.
     #[error("cannot make the KV cache: {0}; give a smaller `kv_bytes`")]
     Kv(#[source] jackfield_kernels::KernelError),
+    /// The folder for stored blocks cannot be used.
+    #[error(
+        "cannot keep KV blocks in {}: {source}; make it a folder that this user may write to, or set no `kv_disk`",
+        folder.display()
+    )]
+    KvDisk {
+        /// As configured.
+        folder: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
     /// The system refused a thread.
     #[error("cannot start the engine thread: {0}")]
     Thread(#[from] std::io::Error),
@@ -98,9 +115,7 @@ impl Engine {
         let plan = config.plan_for(&model)?;
         let shape = model.kv_shape(plan.blocks, plan.block_size);
         let kv = KvArena::with_type(shape, config.kv_type).map_err(StartError::Kv)?;
-        if config.kv_type == KvType::Int8 {
-            warn_of_kv(&model, config.activations);
-        }
+        let store = store_for(&model, config);
         let model = Arc::new(model);
         let info = ModelInfo {
             name: model.config.name.clone(),
@@ -126,7 +141,9 @@ impl Engine {
                 "the memory for KV holds less than the context: prompts are limited to what it holds"
             );
         }
-        let shared = Arc::new(Shared::new(Scheduler::new(plan).map_err(ConfigError::from)?, config));
+        let tiers = config.tiers_for(&model.fingerprint, &kv, store)?;
+        let scheduler = Scheduler::new(plan).map_err(ConfigError::from)?;
+        let shared = Arc::new(Shared::new(scheduler, tiers, config));
         let (inbox, commands) = mpsc::channel();
         let runner = ModelRunner::new(Arc::clone(&model), kv, config);
         let worker = Worker::new(Arc::clone(&model), Arc::clone(&shared), commands, runner);
@@ -153,7 +170,8 @@ impl Engine {
         let id = self.shared.next_id();
         let seed = job.sampling.seed.map_or_else(fresh_seed, Ok).map_err(|_| SubmitError::Down)?;
         let (responder, outputs) = unbounded_channel();
-        let submission = Submission { id, job, seed, responder, admission };
+        let chain = self.chain(&job.prompt, &job.salt);
+        let submission = Submission { id, job, chain, seed, responder, admission };
         let sent = self.inbox.send(Command::Submit(Box::new(submission)));
         sent.map_err(|_| SubmitError::Down)?;
         Ok(Ticket { id, inbox: self.inbox.clone(), outputs, done: false })
@@ -179,9 +197,59 @@ impl Engine {
         Ok(scores)
     }
 
+    /// Has what is stored of a prompt on disk read to memory, so that a [`submit`](Self::submit) of it that comes after finds it
+    /// there. To be called as soon as the prompt is known, before whatever else its turn waits for. Costs some microseconds:
+    /// the reading is done by threads of its own.
+    pub fn fetch(&self, prompt: &[u32], salt: &[u8; 32]) -> Fetch {
+        let Some(tiers) = self.shared.tiers() else { return Fetch::nothing() };
+        let chain = self.chain(prompt, salt);
+        let on_device: Vec<bool> = {
+            let scheduler = self.shared.scheduler();
+            chain.iter().map(|prefix| scheduler.find(prefix).is_some()).collect()
+        };
+        tiers.fetch(&chain, &on_device, self.shared.block_size)
+    }
+
+    /// Has the whole blocks of these tokens stored, as far as they are on the device or in memory: in memory, and on disk where
+    /// there is one, so that a host that starts again finds them. To be called when a turn has ended whose session is
+    /// likely to go on. Does not wait: the copies are made between the next steps, a few before each, and written behind.
+    ///
+    /// For `keep_for` from now they are given up after all that is to be kept for less; 0 makes them like any others.
+    pub fn keep(&self, tokens: &[u32], salt: &[u8; 32], keep_for: Duration) {
+        let Some(tiers) = self.shared.tiers() else { return };
+        let chain = block_hashes(tokens, salt, self.shared.block_size);
+        let blocks = tiers.not_kept(&chain, keep_for);
+        if !blocks.is_empty() {
+            // An engine that is gone has nothing left to copy.
+            let _ = self.inbox.send(Command::Keep(blocks, keep_for));
+        }
+    }
+
+    /// Waits until everything that was [to be kept](Self::keep) by now is on disk, or for at most `patience`; true when it is.
+    /// To be called before an orderly end. Blocks the calling thread.
+    pub fn flush(&self, patience: Duration) -> bool {
+        let Some(tiers) = self.shared.tiers() else { return true };
+        let begun = Instant::now();
+        let (sender, copied) = sync_channel(1);
+        // An engine that is gone copies nothing more; what it has copied is still to be written.
+        let asked = self.inbox.send(Command::KeepAll(sender)).is_ok();
+        if asked && copied.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
+            return false;
+        }
+        tiers.flush(patience.saturating_sub(begun.elapsed()))
+    }
+
+    /// The blocks of a prompt that need not be computed, by name; none where there are no tiers to look in.
+    fn chain(&self, prompt: &[u32], salt: &[u8; 32]) -> Vec<BlockHash> {
+        if self.shared.tiers().is_none() {
+            return Vec::new();
+        }
+        block_hashes(&prompt[..prompt.len().saturating_sub(1)], salt, self.shared.block_size)
+    }
+
     /// False once the engine has failed.
     pub fn is_ready(&self) -> bool {
-        !self.shared.closed.load(Ordering::Acquire)
+        !self.shared.is_closed()
     }
 
     /// Counts of requests, blocks and tokens.
@@ -191,6 +259,7 @@ impl Engine {
             in_flight: self.shared.in_flight.taken(),
             max_in_flight: self.shared.in_flight.most,
             scoring: self.shared.scoring.taken(),
+            kv: self.shared.tiers().map(Tiers::stats).unwrap_or_default(),
         }
     }
 
@@ -215,136 +284,31 @@ impl Engine {
     }
 }
 
-/// Says how well the model bears a cache in 8 bits.
-fn warn_of_kv(model: &Model, activations: Activations) {
-    match kv_check::check(model, activations) {
+/// How blocks are kept outside of the cache. Where anything is to be kept in 8 bits, says how well the model bears it; the cache
+/// itself is as configured, but what is stored beside a cache of floats stays as it is where that would show.
+fn store_for(model: &Model, config: &EngineConfig) -> KvStore {
+    let in_cache = config.kv_type == KvType::Int8;
+    let in_store = !in_cache && config.has_tiers() && config.kv_store == KvStore::Int8;
+    if !in_cache && !in_store {
+        return config.kv_store;
+    }
+    match kv_check::check(model, config.activations) {
         Ok(found) => {
             let (divergence, agreement, positions) = (found.divergence, found.agreement, found.positions);
             if found.is_good() {
-                tracing::info!(divergence, agreement, positions, "the model bears a KV cache in 8 bits");
-            } else {
-                tracing::warn!(
-                    divergence,
-                    agreement,
-                    positions,
-                    "a KV cache in 8 bits changes what this model says; `f16` does not"
-                );
+                tracing::info!(divergence, agreement, positions, "the model bears KV in 8 bits");
+                return config.kv_store;
             }
+            let what = if in_cache {
+                "a KV cache in 8 bits changes what this model says; `f16` does not"
+            } else {
+                "KV blocks in 8 bits would change what this model says: they are stored as the cache has them"
+            };
+            tracing::warn!(divergence, agreement, positions, "{what}");
         }
-        Err(error) => tracing::warn!(%error, "what a KV cache in 8 bits does to this model is not known"),
+        Err(error) => tracing::warn!(%error, "what KV in 8 bits does to this model is not known"),
     }
-}
-
-/// The receiving end of one job. Dropping it cancels the job, wherever it is.
-#[derive(Debug)]
-pub struct Ticket {
-    id: RequestId,
-    inbox: Sender<Command>,
-    outputs: UnboundedReceiver<Output>,
-    done: bool,
-}
-
-impl Ticket {
-    /// The next output; none after `Done` or `Failed`.
-    pub async fn next(&mut self) -> Option<Output> {
-        if self.done {
-            return None;
-        }
-        let output = self.outputs.recv().await;
-        self.done = matches!(output, None | Some(Output::Done(_) | Output::Failed(_)));
-        output
-    }
-}
-
-impl Ticket {
-    /// Gives one choice up; the others go on. Its blocks are free before the next step, it has no `Finished`, and what
-    /// it had said until then is in the usage, which comes as always when the last choice has ended. A choice that has
-    /// ended already, or never was, changes nothing.
-    pub fn cancel_choice(&self, choice: u32) {
-        if !self.done {
-            // As with the whole job: an engine that is gone has nothing left to cancel.
-            let _ = self.inbox.send(Command::CancelChoice(self.id, choice));
-        }
-    }
-}
-
-impl Drop for Ticket {
-    fn drop(&mut self) {
-        if !self.done {
-            // An engine that is gone has nothing left to cancel.
-            let _ = self.inbox.send(Command::Cancel(self.id));
-        }
-    }
-}
-
-/// What handles and the engine thread both see.
-pub(crate) struct Shared {
-    /// Locked for the microseconds of `schedule`, `commit` and look-ups; never while a step runs.
-    scheduler: Mutex<Scheduler>,
-    in_flight: Places,
-    scoring: Places,
-    max_choices: usize,
-    next_request: AtomicU64,
-    closed: AtomicBool,
-}
-
-impl Shared {
-    fn new(scheduler: Scheduler, config: &EngineConfig) -> Self {
-        Shared {
-            scheduler: Mutex::new(scheduler),
-            in_flight: Places::new(config.max_in_flight()),
-            scoring: Places::new(config.max_scoring),
-            max_choices: config.max_running,
-            next_request: AtomicU64::new(0),
-            closed: AtomicBool::new(false),
-        }
-    }
-
-    fn next_id(&self) -> RequestId {
-        RequestId(self.next_request.fetch_add(1, Ordering::Relaxed))
-    }
-
-    /// After a panic the counts may be read still; nothing is scheduled any more.
-    pub(crate) fn scheduler(&self) -> MutexGuard<'_, Scheduler> {
-        self.scheduler.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn close(&self) {
-        self.closed.store(true, Ordering::Release);
-    }
-}
-
-/// So many may be inside at once.
-struct Places {
-    taken: Arc<AtomicUsize>,
-    most: usize,
-}
-
-impl Places {
-    fn new(most: usize) -> Places {
-        Places { taken: Arc::default(), most }
-    }
-
-    fn taken(&self) -> usize {
-        self.taken.load(Ordering::Acquire)
-    }
-
-    fn take(&self) -> Result<Admission, SubmitError> {
-        let more = |n: usize| (n < self.most).then_some(n + 1);
-        let taken = self.taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, more);
-        taken
-            .map(|_| Admission(Arc::clone(&self.taken)))
-            .map_err(|in_flight| SubmitError::QueueFull { in_flight })
-    }
-}
-
-/// One request's place among those that are inside; dropping it gives the place back.
-pub(crate) struct Admission(Arc<AtomicUsize>);
-
-impl Drop for Admission {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
-    }
+    if in_store { KvStore::Same } else { config.kv_store }
 }
 
 fn fresh_seed() -> Result<u64, getrandom::Error> {

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use jackfield_kernels::{KvArena, KvSpan};
+use jackfield_kernels::{KvArena, KvSpan, KvStore};
 use jackfield_model::{Activations, Batch, ForwardError, Model, Pass, Scratch};
-use jackfield_scheduler::{Plan, Work};
+use jackfield_scheduler::{BlockId, Plan, Work};
 
 use crate::config::EngineConfig;
 
@@ -67,6 +67,16 @@ impl ModelRunner {
     /// in plan order, until another step goes on.
     pub(crate) fn advance(&mut self, pass: &mut Pass<'_>) -> bool {
         self.model.advance(pass, &mut self.kv, &mut self.logits)
+    }
+
+    /// Copies a block out of the cache, all layers.
+    pub(crate) fn export(&self, block: BlockId, store: KvStore, bytes: &mut [u8]) {
+        self.kv.export_block(self.model.cpu(), block.0, store, bytes);
+    }
+
+    /// Overwrites a block of the cache by one that was copied out of it.
+    pub(crate) fn import(&mut self, block: BlockId, store: KvStore, bytes: &[u8]) {
+        self.kv.import_block(self.model.cpu(), block.0, store, bytes);
     }
 
     /// The logits of some rows of a whole step that has run: an iterator of `[vocab]`, one for each.

@@ -7,10 +7,10 @@ use std::time::Duration;
 use jackfield_model::Pass;
 use jackfield_scheduler::{Plan, Request, RequestId, SequenceId};
 
-use crate::engine::Admission;
 use crate::job::{EngineFault, InvalidJob};
 use crate::runner::ModelRunner;
 use crate::sampler::logprob;
+use crate::shared::Admission;
 use crate::worker::Command;
 
 /// Rows whose logits are held at once. The whole step's would be many times what the step itself works in.

@@ -4,18 +4,21 @@
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvError, TryRecvError};
+use std::sync::mpsc::{Receiver, RecvError, SyncSender, TryRecvError};
 use std::time::{Duration, Instant};
 
 use jackfield_model::Model;
-use jackfield_scheduler::{Event, FinishReason, Millis, Plan, Request, RequestId, Sampled, SequenceId};
+use jackfield_scheduler::{
+    BlockHash, Event, FinishReason, Millis, Plan, Request, RequestId, Sampled, SequenceId,
+};
 
-use crate::engine::{Admission, Shared};
 use crate::job::{EngineFault, Finish, Job, Output, Usage};
+use crate::mover::Mover;
 use crate::outbox::{Answer, Responder};
 use crate::runner::{ModelRunner, emptied};
 use crate::sampler::{Chosen, Desk, Sampler};
 use crate::scoring::{Scoring, Text};
+use crate::shared::{Admission, Shared};
 use crate::text::StopMatcher;
 
 /// Of the time of a step that reads the middle of a long prompt, so many times as much may be lent to short prompts …
@@ -30,12 +33,18 @@ pub(crate) enum Command {
     Cancel(RequestId),
     /// One choice of a request, by its number.
     CancelChoice(RequestId, u32),
+    /// Blocks to be copied down, each with its place in its chain, and how long they are to be kept.
+    Keep(Vec<(usize, BlockHash)>, Duration),
+    /// Everything that is to be kept is to be copied now; who is told then.
+    KeepAll(SyncSender<()>),
 }
 
 /// A checked job with the place that it holds and the way back.
 pub(crate) struct Submission {
     pub(crate) id: RequestId,
     pub(crate) job: Job,
+    /// The blocks of its prompt that may come from below; none where there is nothing below.
+    pub(crate) chain: Vec<BlockHash>,
     pub(crate) seed: u64,
     pub(crate) responder: Responder,
     pub(crate) admission: Admission,
@@ -47,6 +56,7 @@ pub(crate) struct Worker {
     shared: Arc<Shared>,
     inbox: Receiver<Command>,
     runner: ModelRunner,
+    mover: Mover,
     sequences: HashMap<SequenceId, Writer>,
     requests: HashMap<RequestId, Running>,
     scoring: Scoring,
@@ -90,6 +100,7 @@ impl Worker {
     ) -> Self {
         Worker {
             model,
+            mover: Mover::new(Arc::clone(&shared)),
             shared,
             inbox,
             runner,
@@ -118,6 +129,7 @@ impl Worker {
     fn serve(&mut self) -> Result<(), EngineFault> {
         self.model.cpu().tie_caller();
         while self.drain_inbox().is_ok() {
+            self.mover.keep_some(&self.runner);
             let plan = self.shared.scheduler().schedule(self.now());
             self.step(&plan)?;
             self.shared.scheduler().recycle(plan);
@@ -142,7 +154,7 @@ impl Worker {
     }
 
     fn is_idle(&self) -> bool {
-        self.requests.is_empty() && self.scoring.is_empty()
+        self.requests.is_empty() && self.scoring.is_empty() && self.mover.is_idle()
     }
 
     fn obey(&mut self, command: Command) {
@@ -151,11 +163,17 @@ impl Worker {
             Command::Score(text) => self.begin_scoring(*text),
             Command::Cancel(id) => self.cancel(id),
             Command::CancelChoice(id, choice) => self.cancel_choice(id, choice),
+            Command::Keep(blocks, keep_for) => self.mover.keep(blocks, keep_for),
+            Command::KeepAll(done) => {
+                self.mover.keep_all(&self.runner);
+                let _ = done.send(()); // who is out of patience does not hear it
+            }
         }
     }
 
     fn admit(&mut self, submission: Submission) {
-        let Submission { id, job, seed, responder, admission } = submission;
+        let Submission { id, job, chain, seed, responder, admission } = submission;
+        self.mover.adopt(&mut self.runner, &chain);
         let request = Request {
             id,
             prompt: job.prompt.clone(),
@@ -214,6 +232,7 @@ impl Worker {
     /// Runs a plan and tells what came of it. An empty plan is committed as well: when the last choice of a request was
     /// cancelled there is nothing to run, and its end still to tell.
     fn step(&mut self, plan: &Plan) -> Result<(), EngineFault> {
+        self.mover.save(&self.runner, &plan.demoted);
         if !plan.is_empty() {
             self.run_layers(plan)?;
         }
@@ -261,7 +280,7 @@ impl Worker {
         }
         let plan = self.shared.scheduler().interpose(self.now());
         if plan.is_empty() {
-            return Ok(Duration::ZERO);
+            return Ok(begun.elapsed());
         }
         self.step(&plan)?;
         self.shared.scheduler().recycle(plan);
@@ -329,7 +348,7 @@ impl Worker {
                     let _ = submission.responder.send(Output::Failed(fault.clone()));
                 }
                 Command::Score(text) => text.fail(fault.clone()),
-                Command::Cancel(_) | Command::CancelChoice(..) => {}
+                Command::Cancel(_) | Command::CancelChoice(..) | Command::Keep(..) | Command::KeepAll(_) => {}
             }
         }
     }

@@ -1,5 +1,6 @@
 //! The pool and the cache over it, kept in step with each other.
 
+use crate::plan::Demoted;
 use crate::pool::BlockPool;
 use crate::prefix::{BlockHash, PrefixCache};
 use crate::request::BlockId;
@@ -11,11 +12,13 @@ pub(crate) struct Blocks {
     pub(crate) cache: PrefixCache,
     /// Counter: cached blocks given to something else.
     pub(crate) evicted: u64,
+    /// Those of them that nobody was told of: what they held is in place until something is written there.
+    pub(crate) demoted: Vec<Demoted>,
 }
 
 impl Blocks {
     pub(crate) fn new(count: usize) -> Self {
-        Blocks { pool: BlockPool::new(count), cache: PrefixCache::default(), evicted: 0 }
+        Blocks { pool: BlockPool::new(count), cache: PrefixCache::default(), evicted: 0, demoted: Vec::new() }
     }
 
     /// A block with one owner and no content.
@@ -24,6 +27,7 @@ impl Blocks {
         if let Some(prefix) = taken.evicted {
             self.cache.forget(&prefix);
             self.evicted += 1;
+            self.demoted.push(Demoted { block: taken.block, prefix });
         }
         Some(taken.block)
     }
@@ -70,6 +74,7 @@ mod tests {
         assert_eq!(blocks.share_found(&links[2]), None);
         assert_eq!(blocks.share_found(&links[1]), Some(table[1]));
         assert_eq!(blocks.evicted, 1);
+        assert_eq!(blocks.demoted, [Demoted { block: table[2], prefix: links[2] }]);
     }
 
     #[test]

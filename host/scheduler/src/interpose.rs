@@ -22,7 +22,7 @@ impl Scheduler {
         let [on_its_way] = &self.in_flight[..] else { return Plan::default() };
         let Some(priority) = on_its_way.overtaken else { return Plan::default() };
         let writers = on_its_way.writers;
-        if !on_its_way.works.iter().all(|key| self.sequences.contains_key(key)) {
+        if self.writes_into_free_blocks() {
             return Plan::default();
         }
         // Nobody is preempted while a step is on its way.
@@ -41,6 +41,11 @@ impl Scheduler {
         plan
     }
 
+    /// One that a plan on its way computes is gone: its blocks are free, and still written to.
+    pub(crate) fn writes_into_free_blocks(&self) -> bool {
+        self.in_flight.iter().flat_map(|step| &step.works).any(|key| !self.sequences.contains_key(key))
+    }
+
     /// Prompts that nobody has begun to answer and that fit a step to their end, the most urgent and shortest first.
     fn whole_prompts(&mut self, priority: u16, rows: usize) -> Vec<Share> {
         let keys = self.newcomers(priority);
@@ -48,7 +53,7 @@ impl Scheduler {
         let mut filling = HashSet::new();
         let mut shares = Vec::new();
         for key in self.shortest_first(&keys) {
-            while self.adopt(key) {}
+            while self.take_over(key) {}
             let mut share = Share { key, tokens: 0 };
             let remaining = self.remaining(key);
             if self.next_tokens(&share, &left) < remaining || self.comes_by_itself(key, &filling) {

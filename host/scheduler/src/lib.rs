@@ -38,6 +38,9 @@
 //!   again later, mostly from the prefix cache.
 //! - **Sharing.** Whole, computed blocks are published under a salted hash chain. The `n` choices of a request share
 //!   the blocks of its prompt; who writes into a block that others read gets a copy first.
+//! - **Tiers.** A plan says what the cache loses to it ([`Plan::demoted`]), while that is still in place to be copied
+//!   elsewhere. [`Scheduler::adopt`] makes room for blocks that come back, and publishes them: to all else they are cached as if
+//!   they had been computed here.
 //!
 //! # What is not here
 //! - No clock: time is an argument. No randomness, no thread, no channel, no tensor.
@@ -46,11 +49,11 @@
 //! - No idea of what a block contains: its type, its scales, its layout and the device it is on are the engine's.
 //!
 //! # What it leaves room for
-//! - A block filled from a slower tier: `computed` counts positions that are in place, however they got there.
 //! - Drafted tokens: rows after the known ones. A commit takes as many samples of a sequence as its rows allow, and only
 //!   what it took counts as computed.
 
 mod admission;
+mod adopt;
 mod audit;
 mod blocks;
 mod commit;
@@ -67,8 +70,10 @@ mod scheduler;
 mod sequence;
 mod spare;
 
+pub use adopt::{Adopted, Adoption};
 pub use config::{Config, ConfigError, LINGER_MS};
 pub use event::{Event, FinishReason, Sampled, Stats, Usage};
-pub use plan::{CopyBlock, Plan, Work};
+pub use plan::{CopyBlock, Demoted, Plan, Work};
+pub use prefix::{BlockHash, block_hashes};
 pub use request::{AddError, BlockId, Millis, Request, RequestId, SequenceId};
 pub use scheduler::Scheduler;

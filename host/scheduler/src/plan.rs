@@ -2,9 +2,11 @@
 
 use std::fmt;
 
+use crate::prefix::BlockHash;
 use crate::request::{BlockId, SequenceId};
 
-/// One step. Run `copies` in order, then all of `work`, sample for [`Plan::sampling`], then commit.
+/// One step. Save `demoted` where that is wanted, run `copies` in order, then all of `work`, sample for [`Plan::sampling`],
+/// then commit.
 ///
 /// A plan that is not committed before [`Scheduler::schedule`](crate::Scheduler::schedule) makes the next one counts as not
 /// run: its tokens are planned again.
@@ -12,12 +14,24 @@ use crate::request::{BlockId, SequenceId};
 pub struct Plan {
     /// Counts the plans of a scheduler, from 1.
     pub step: u64,
+    /// What the cache has lost since it last said so. To be saved at once: it is in place until something of this plan is run
+    /// or somebody [adopts](crate::Scheduler::adopt). May have something where there is no work.
+    pub demoted: Vec<Demoted>,
     /// Blocks to copy (all layers) before anything else, in this order.
     pub copies: Vec<CopyBlock>,
     /// Rows to compute: decodes first, then prefill chunks. No sequence appears twice.
     pub work: Vec<Work>,
     /// Sequences that lost their blocks. They come back by themselves, with the tokens they have.
     pub preempted: Vec<SequenceId>,
+}
+
+/// A whole, computed block that is given to something else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Demoted {
+    /// Where its keys and values are still.
+    pub block: BlockId,
+    /// What they are of.
+    pub prefix: BlockHash,
 }
 
 /// Copy the keys and values of a whole block, in all layers.
@@ -86,10 +100,13 @@ impl Work {
     }
 }
 
-/// `step 4: 9 tokens, copy b2>b5, preempt s3`, then a line for each work: `s0 12+1 [b0 b1] > s0`, or `s1 0+8 [b2] scored`.
+/// `step 4: 9 tokens, demote b2, copy b2>b5, preempt s3`, then a line for each work: `s0 12+1 [b0 b1] > s0`, or `s1 0+8 [b2] scored`.
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "step {}: {} tokens", self.step, self.tokens())?;
+        for demoted in &self.demoted {
+            write!(f, ", demote {}", demoted.block)?;
+        }
         for copy in &self.copies {
             write!(f, ", copy {}>{}", copy.from, copy.to)?;
         }

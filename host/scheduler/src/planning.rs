@@ -48,6 +48,7 @@ impl Scheduler {
     pub(crate) fn plan(&mut self, shares: impl Iterator<Item = Share>) -> (Vec<SequenceId>, Plan) {
         let (mut works, mut plan) = (self.spare.keys(), self.spare.plan());
         plan.step = self.step;
+        plan.demoted.append(&mut self.blocks.demoted);
         for share in shares {
             if let Some(work) = self.work(&share) {
                 works.push(share.key);

@@ -161,7 +161,7 @@ impl Scheduler {
         let reads = |key: &SequenceId| self.sequences.get(key).is_some_and(|sequence| !sequence.decodes());
         let running: Vec<_> = self.running.iter().map(|rank| rank.id).filter(reads).collect();
         for key in &running {
-            while self.adopt(*key) {}
+            while self.take_over(*key) {}
         }
         running
     }
@@ -187,7 +187,7 @@ impl Scheduler {
     }
 
     /// Replaces the next, still empty block of a sequence by a published one of the same prefix.
-    pub(crate) fn adopt(&mut self, key: SequenceId) -> bool {
+    pub(crate) fn take_over(&mut self, key: SequenceId) -> bool {
         let Some((block, prefix)) = self.next_block(key) else { return false };
         let Some(found) = self.blocks.share_found(&prefix) else { return false };
         let Some(sequence) = self.sequences.get_mut(&key) else { return false };
@@ -199,7 +199,7 @@ impl Scheduler {
         true
     }
 
-    /// Somebody computes the same block in this very step: it can be adopted in the next one.
+    /// Somebody computes the same block in this very step: it can be taken over in the next one.
     pub(crate) fn comes_by_itself(&mut self, key: SequenceId, filling: &HashSet<BlockHash>) -> bool {
         self.next_block(key).is_some_and(|(_, prefix)| filling.contains(&prefix))
     }

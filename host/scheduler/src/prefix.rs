@@ -1,13 +1,43 @@
 //! The prefix cache: which block holds which prefix.
 
 use std::collections::HashMap;
+use std::fmt;
 
 use crate::request::BlockId;
 
 /// All tokens from the start to the end of one whole block, under a salt: a link of the hash chain, all 256 bits of it.
 /// Equal hashes are taken for equal prefixes, so nothing shorter would do where an asker may look for collisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct BlockHash([u8; 32]);
+pub struct BlockHash([u8; 32]);
+
+/// The hashes of all whole blocks of these tokens, in order: the names under which their keys and values may be kept
+/// elsewhere. Takes time with the tokens.
+pub fn block_hashes(tokens: &[u32], salt: &[u8; 32], block_size: usize) -> Vec<BlockHash> {
+    let mut chain = Chain::new(salt, block_size);
+    for block in tokens.chunks_exact(block_size) {
+        chain.push(block.iter().copied());
+    }
+    chain.links
+}
+
+impl BlockHash {
+    /// A hash that was written down.
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        BlockHash(bytes)
+    }
+
+    /// All of it.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+/// 64 hexadecimal digits.
+impl fmt::Display for BlockHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
 
 /// The hashes of a sequence's whole blocks, extended one block at a time.
 #[derive(Debug, Clone)]
@@ -118,6 +148,17 @@ mod tests {
         let tokens = [7; 8];
         let links = [chain(0, 2, &tokens), chain(1, 2, &tokens), chain(0, 4, &tokens)].map(|c| c.get(0));
         assert!(links[0] != links[1] && links[0] != links[2] && links[1] != links[2]);
+    }
+
+    #[test]
+    fn the_hashes_of_a_text_are_the_links_of_its_chain() {
+        let tokens = [1, 2, 3, 4, 5];
+        let hashes = block_hashes(&tokens, &[3; 32], 2);
+        assert_eq!(hashes, chain(3, 2, &tokens).links);
+        assert_eq!(hashes.len(), 2);
+        assert_eq!(BlockHash::from_bytes(*hashes[1].as_bytes()), hashes[1]);
+        assert_eq!(hashes[0].to_string().len(), 64);
+        assert_eq!(BlockHash([0xa5; 32]).to_string(), "a5".repeat(32));
     }
 
     #[test]

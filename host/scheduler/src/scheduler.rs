@@ -7,8 +7,8 @@ use crate::blocks::Blocks;
 use crate::config::{Config, ConfigError, LINGER_MS};
 use crate::event::{Event, Stats, Usage};
 use crate::plan::Plan;
-use crate::prefix::Chain;
-use crate::request::{AddError, Millis, Request, RequestId, SequenceId};
+use crate::prefix::{BlockHash, Chain};
+use crate::request::{AddError, BlockId, Millis, Request, RequestId, SequenceId};
 use crate::sequence::{Pending, Rank, Sequence};
 use crate::spare::Spare;
 
@@ -178,6 +178,11 @@ impl Scheduler {
             .take_while(|block| self.blocks.cache.find(&chain.push(block.iter().copied())).is_some())
             .count();
         held * block_size
+    }
+
+    /// The block that holds a prefix, used or free. What it holds stays until the next plan or adoption.
+    pub fn find(&self, prefix: &BlockHash) -> Option<BlockId> {
+        self.blocks.cache.find(prefix)
     }
 
     /// Nothing to run and nothing to tell.

@@ -33,11 +33,12 @@ impl Spare {
     }
 
     pub(crate) fn put_plan(&mut self, plan: Plan) {
-        let Plan { mut copies, mut work, mut preempted, .. } = plan;
+        let Plan { mut demoted, mut copies, mut work, mut preempted, .. } = plan;
         self.works.extend(work.drain(..).map(Work::cleared));
+        demoted.clear();
         copies.clear();
         preempted.clear();
-        self.plans.push(Plan { step: 0, copies, work, preempted });
+        self.plans.push(Plan { step: 0, demoted, copies, work, preempted });
     }
 
     pub(crate) fn put_keys(&mut self, mut keys: Vec<SequenceId>) {

@@ -1,9 +1,9 @@
 //! The file as it is written: every table with its fields, and what each means over the defaults.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use jackfield_engine::{Activations, EngineConfig, KvType};
+use jackfield_engine::{Activations, DiskTier, EngineConfig, KvStore, KvType};
 use jackfield_policy::RecordSettings;
 use jackfield_server::ServerConfig;
 use schemars::JsonSchema;
@@ -12,6 +12,9 @@ use serde::Deserialize;
 use super::policies::{DistributionTable, PolicyTable};
 use super::sessions::SessionsTable;
 use super::{ConfigError, MIB};
+
+/// Disk for KV blocks when the file does not say, in MiB.
+const KV_DISK_MIB: u64 = 2048;
 
 /// `jackfield.toml`: what `jackfield serve --config` reads. Every field may be left out; paths are relative to the file.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -86,6 +89,12 @@ pub(super) struct EngineTable {
     kv_mib: Option<usize>,
     /// How keys and values are kept.
     kv_type: Option<KvTypeName>,
+    /// Memory for blocks that the cache gave up, in MiB; 0 for none, on disk neither.
+    kv_memory_mib: Option<usize>,
+    /// Disk, in the state folder, for blocks that memory gave up or that are to outlive the host, in MiB; 0 for none.
+    kv_disk_mib: Option<u64>,
+    /// How blocks are kept in memory and on disk.
+    kv_store: Option<KvStoreName>,
     /// How activations are rounded in products.
     activations: Option<ActivationsName>,
     /// Tokens of a KV block.
@@ -113,6 +122,13 @@ pub(super) struct EngineTable {
 pub(super) enum KvTypeName {
     F16,
     Int8,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum KvStoreName {
+    Int8,
+    Same,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
@@ -175,6 +191,15 @@ impl From<KvTypeName> for KvType {
     }
 }
 
+impl From<KvStoreName> for KvStore {
+    fn from(name: KvStoreName) -> KvStore {
+        match name {
+            KvStoreName::Int8 => KvStore::Int8,
+            KvStoreName::Same => KvStore::Same,
+        }
+    }
+}
+
 impl From<ActivationsName> for Activations {
     fn from(name: ActivationsName) -> Activations {
         match name {
@@ -185,7 +210,12 @@ impl From<ActivationsName> for Activations {
 }
 
 impl EngineTable {
-    pub(super) fn over(self, default: EngineConfig) -> EngineConfig {
+    /// `state`: the folder under which blocks are kept.
+    pub(super) fn over(self, default: EngineConfig, state: &Path) -> EngineConfig {
+        let kv_memory_bytes =
+            self.kv_memory_mib.map_or(default.kv_memory_bytes, |mib| mib.saturating_mul(MIB));
+        let disk = self.kv_disk_mib.unwrap_or(KV_DISK_MIB).saturating_mul(MIB as u64);
+        let kv_disk = DiskTier { folder: state.join("kv"), bytes: disk };
         let max_running = self.max_running.unwrap_or(default.max_running);
         // Who raises one limit need not know of the other.
         let enough = max_running.saturating_add(default.busy_prefill_tokens).max(default.max_step_tokens);
@@ -193,6 +223,9 @@ impl EngineTable {
             block_size: self.block_size.unwrap_or(default.block_size),
             kv_bytes: self.kv_mib.map_or(default.kv_bytes, |mib| mib.saturating_mul(MIB)),
             kv_type: self.kv_type.map_or(default.kv_type, KvType::from),
+            kv_memory_bytes,
+            kv_disk: Some(kv_disk).filter(|disk| disk.bytes > 0 && kv_memory_bytes > 0),
+            kv_store: self.kv_store.map_or(default.kv_store, KvStore::from),
             activations: self.activations.map_or(default.activations, Activations::from),
             max_step_tokens: self.max_step_tokens.unwrap_or(enough),
             busy_prefill_tokens: self.busy_prefill_tokens.unwrap_or(default.busy_prefill_tokens),

@@ -144,16 +144,17 @@ impl Settings {
         let cores = file.cores.as_ref().map(Vec::len);
         let mut server = file.server.over(ServerConfig::default());
         server.model_id.get_or_insert_with(|| model.id());
+        let state = args.state.clone().or(file.state).unwrap_or_else(|| dirs.state());
         Ok(Settings {
             model,
             embeddings: EmbeddingsRef::parse(file.embeddings.as_deref())?,
             listen: args.listen.or(file.listen).unwrap_or(loopback(8080)),
             admin_listen: args.admin_listen.or(file.admin_listen).unwrap_or(loopback(8081)),
             policies: args.policies.clone().or(file.policies),
-            state: args.state.clone().or(file.state).unwrap_or_else(|| dirs.state()),
             threads: args.threads.or(file.threads).or(cores).unwrap_or_else(default_threads),
             cores: file.cores,
-            engine: file.engine.over(EngineConfig::default()),
+            engine: file.engine.over(EngineConfig::default(), &state),
+            state,
             server: ServerConfig {
                 keys: file.keys.into_iter().map(|Key { key, tenant }| ApiKey { key, tenant }).collect(),
                 sessions: file.sessions.treatment(),
@@ -223,6 +224,15 @@ pub(crate) fn engine_refusal(error: StartError) -> String {
             "engine.kv_mib is {}, which holds {blocks} blocks; more than {most} cannot be numbered: give less, or a \
              larger engine.block_size",
             kv_bytes / MIB
+        ),
+        StartError::Config(EngineConfigError::StoreTooSmall { kv_memory_bytes, block_bytes }) => format!(
+            "engine.kv_memory_mib is {}, and a stored block of this model takes {block_bytes} bytes; give at least {}, or 0",
+            kv_memory_bytes / MIB,
+            block_bytes.saturating_mul(2).div_ceil(MIB)
+        ),
+        StartError::KvDisk { folder, source } => format!(
+            "cannot keep KV blocks in {}: {source}; make it writable, or set engine.kv_disk_mib to 0",
+            folder.display()
         ),
         StartError::Kv(cause) => format!("cannot make the KV cache: {cause}; give a smaller engine.kv_mib"),
         other => other.to_string(),

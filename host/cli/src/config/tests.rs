@@ -1,6 +1,6 @@
 //! What of a configuration is taken, and how the rest is refused.
 
-use jackfield_engine::{Activations, KvType};
+use jackfield_engine::{Activations, KvStore, KvType};
 
 use jackfield_server::{OnConflict, OnExpired, SessionConfig};
 
@@ -40,6 +40,20 @@ fn the_cache_is_of_floats_unless_the_file_says_otherwise() {
     assert_eq!(kv_type("[engine]\nkv_type = 'int8'"), KvType::Int8);
     let error = refusal("[engine]\nkv_type = 'int4'", &[]);
     assert!(error.contains("int4") && error.contains("`int8`") && error.contains("line 2"), "{error}");
+}
+
+#[test]
+fn blocks_live_on_under_the_state_folder_unless_the_file_says_otherwise() {
+    let engine = |toml: &str| settings(toml, &["--state", "/somewhere"]).expect("good").engine;
+    let disk = |toml: &str| engine(toml).kv_disk.map(|disk| (disk.folder, disk.bytes >> 20));
+    assert_eq!(disk(""), Some((PathBuf::from("/somewhere/kv"), 2048)));
+    assert_eq!(disk("[engine]\nkv_disk_mib = 7").map(|disk| disk.1), Some(7));
+    assert_eq!(disk("[engine]\nkv_disk_mib = 0"), None);
+    assert_eq!(disk("[engine]\nkv_memory_mib = 0"), None);
+    assert_eq!(engine("[engine]\nkv_memory_mib = 3").kv_memory_bytes, 3 << 20);
+    assert_eq!(engine("").kv_store, KvStore::Int8);
+    assert_eq!(engine("[engine]\nkv_store = 'same'").kv_store, KvStore::Same);
+    assert!(refusal("[engine]\nkv_store = 'f16'", &[]).contains("`same`"));
 }
 
 #[test]

@@ -6,7 +6,8 @@
 use std::time::{Duration, Instant};
 
 use jackfield_engine::{
-    Delta, Engine, EngineConfig, EngineStats, Finish, Job, Output, Sampling, Ticket, TokenInfo, Usage,
+    Delta, Engine, EngineConfig, EngineStats, Finish, Job, KvStore, Output, Sampling, Ticket, TokenInfo,
+    Usage,
 };
 use jackfield_model::{Cpu, Gguf, Model};
 use jackfield_tiny::tiny_model::TinyModel;
@@ -49,7 +50,10 @@ impl Reply {
 pub fn engine_of(file: Vec<u8>, change: impl FnOnce(&mut EngineConfig)) -> Engine {
     let cpu = Cpu::new(1);
     let model = Model::from_gguf(Gguf::from_bytes(file).expect("a file"), cpu.clone()).expect("a model");
-    let mut config = EngineConfig { block_size: BLOCK, kv_bytes: 16 << 20, ..EngineConfig::default() };
+    // What comes back from memory is what went there, so that no text depends on it.
+    let kv_store = KvStore::Same;
+    let mut config =
+        EngineConfig { block_size: BLOCK, kv_bytes: 16 << 20, kv_store, ..EngineConfig::default() };
     change(&mut config);
     Engine::start(model, &cpu, &config).expect("it starts")
 }

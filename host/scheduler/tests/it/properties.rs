@@ -27,6 +27,10 @@ enum Op {
     Lose(bool),
     /// A step in which every so-manieth sample is missing.
     Mute(u8),
+    /// What was evicted of somebody's tokens comes back, but for every so-manieth block; between steps.
+    Adopt(u8, Option<u8>),
+    /// The same between plan and commit.
+    AdoptDuring(u8, Option<u8>),
 }
 
 #[derive(Debug, Clone)]
@@ -93,6 +97,8 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
             .prop_map(|(asked, leaves)| Op::Interpose(asked, leaves)),
         1 => any::<bool>().prop_map(Op::Lose),
         1 => (1..4u8).prop_map(Op::Mute),
+        4 => (any::<u8>(), option::weighted(0.3, 1..5u8)).prop_map(|(which, lost)| Op::Adopt(which, lost)),
+        2 => (any::<u8>(), option::weighted(0.3, 1..5u8)).prop_map(|(which, lost)| Op::AdoptDuring(which, lost)),
     ];
     vec(op, 1..60)
 }
@@ -116,6 +122,8 @@ fn apply(world: &mut World, at: u64, op: &Op, log: &mut String) {
         Op::Later(ms) => world.now = Millis(world.now.0 + u64::from(*ms)),
         Op::Cancel(which) => cancel(world, *which),
         Op::CancelChoice(which) => cancel_choice(world, *which),
+        Op::Adopt(which, lost) => adopt(world, *which, *lost),
+        Op::AdoptDuring(which, lost) => step(world, log, |world| adopt(world, *which, *lost)),
         Op::CancelDuring(which) => step(world, log, |world| cancel(world, *which)),
         Op::CancelChoiceDuring(which) => step(world, log, |world| cancel_choice(world, *which)),
         Op::Interpose(asked, leaves) => interpose(world, at, asked, *leaves, log),
@@ -148,12 +156,15 @@ fn interpose(world: &mut World, at: u64, asked: &[Asked], leaves: Option<u8>, lo
     world.run(&outer);
     for (nth, asked) in (1..).zip(asked) {
         add(world, at + 1000 * nth, asked);
+        adopt(world, asked.own as u8, None);
         if let Some((plan, events)) = world.interpose(&outer) {
             writeln!(log, "meanwhile {plan} {events:?}").unwrap();
         }
     }
     if let Some(which) = leaves {
         cancel(world, which);
+        // Its blocks are free, and written to until the step is over.
+        adopt(world, which.rotate_left(3), None);
     }
     if let Some((plan, events)) = world.interpose(&outer) {
         writeln!(log, "meanwhile {plan} {events:?}").unwrap();
@@ -179,6 +190,14 @@ fn add(world: &mut World, at: u64, asked: &Asked) {
         refused,
         Some(AddError::DuplicateId(_) | AddError::ZeroChoices | AddError::ZeroNewTokens)
     ));
+}
+
+fn adopt(world: &mut World, which: u8, lost: Option<u8>) {
+    let everybody: Vec<_> = world.requests.values().flat_map(|watched| watched.everybody()).collect();
+    if let Some((id, salt)) = pick(&everybody, which) {
+        let tokens = world.tokens(id).to_vec();
+        world.adopt(&tokens, &salt, lost.map(usize::from));
+    }
 }
 
 fn cancel(world: &mut World, which: u8) {

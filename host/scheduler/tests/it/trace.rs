@@ -12,6 +12,7 @@
 //! lose                             schedule, and drop the plan
 //! mute a.0                         a step in which the sampler says nothing for a.0
 //! at 500                           the time
+//! adopt a                          what was evicted of a's prompt comes back
 //! stats / cached a                 counters; how much of a's prompt is held
 //! ```
 
@@ -81,6 +82,7 @@ impl Tracer {
             "at" => self.world.now = Millis(rest.parse().unwrap()),
             "stats" => self.say(&self.world.scheduler.stats().to_string()),
             "cached" => self.cached(rest),
+            "adopt" => self.adopt(rest),
             _ => panic!("no such command: {line}"),
         }
     }
@@ -176,6 +178,15 @@ impl Tracer {
         let request = &self.prompts[name];
         let held = self.world.scheduler.cached_prefix(&request.prompt, &request.salt);
         self.say(&format!("{name}: {held} of {} tokens held", request.prompt.len()));
+    }
+
+    fn adopt(&mut self, name: &str) {
+        let Request { prompt, salt, .. } = self.prompts[name].clone();
+        let adoption = self.world.adopt(&prompt, &salt, None);
+        let adopted = adoption.adopted.iter().map(|adopted| format!(" {}", adopted.block));
+        let mut line = format!("adopted{}", adopted.collect::<String>());
+        adoption.demoted.iter().for_each(|demoted| line += &format!(", demote {}", demoted.block));
+        self.say(&line);
     }
 
     fn prompt(&self, name: &str, pieces: &str) -> Vec<u32> {

@@ -4,6 +4,7 @@ use expect_test::expect;
 
 use crate::trace::check;
 
+mod adopting;
 mod batching;
 mod cancelling;
 mod forks;

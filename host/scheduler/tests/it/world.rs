@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZero;
 
 use jackfield_scheduler::{
-    AddError, BlockId, Config, Event, FinishReason, Millis, Plan, Request, RequestId, Sampled, Scheduler,
-    SequenceId, Usage, Work,
+    AddError, Adoption, BlockHash, BlockId, Config, Demoted, Event, FinishReason, Millis, Plan, Request,
+    RequestId, Sampled, Scheduler, SequenceId, Usage, Work, block_hashes,
 };
 
 use crate::stream::{StopAt, Stream, alone};
@@ -16,6 +16,8 @@ pub(crate) struct World {
     config: Config,
     /// For each slot of each block the mark it was written with.
     arena: Vec<Option<u64>>,
+    /// What was in the blocks that were given to something else.
+    tier: BTreeMap<BlockHash, Vec<u64>>,
     /// Every sequence there ever was; the cancelled and finished ones too.
     streams: BTreeMap<SequenceId, Stream>,
     pub(crate) requests: BTreeMap<RequestId, Watched>,
@@ -44,6 +46,7 @@ impl World {
             scheduler: Scheduler::new(config.clone()).unwrap(),
             now: Millis(0),
             arena: vec![None; config.blocks * config.block_size],
+            tier: BTreeMap::new(),
             config,
             streams: BTreeMap::new(),
             requests: BTreeMap::new(),
@@ -120,6 +123,7 @@ impl World {
     /// A step in the middle of `outer`, which may have written some of its rows already; nothing when nobody may pass.
     pub(crate) fn interpose(&mut self, outer: &Plan) -> Option<(Plan, Vec<Event>)> {
         let plan = self.scheduler.interpose(self.now);
+        self.save(&plan.demoted);
         self.audit();
         if plan.is_empty() {
             return None;
@@ -143,6 +147,7 @@ impl World {
     pub(crate) fn plan(&mut self) -> Plan {
         let idle = self.requests.values().all(|watched| watched.open().next().is_none());
         let plan = self.scheduler.schedule(self.now);
+        self.save(&plan.demoted);
         assert_eq!(plan.is_empty(), idle, "an empty plan and unfinished requests, or the reverse: {plan}");
         assert!(plan.tokens() <= self.config.max_step_tokens, "over the budget: {plan}");
         self.check_work(&plan);
@@ -211,6 +216,49 @@ impl World {
     /// Prompt and continuation of a sequence.
     pub(crate) fn tokens(&self, id: SequenceId) -> &[u32] {
         &self.streams[&id].tokens
+    }
+
+    /// Brings back what the tier has of these tokens, but for every so-manieth block of them, which it loses.
+    pub(crate) fn adopt(&mut self, tokens: &[u32], salt: &[u8; 32], lost: Option<usize>) -> Adoption {
+        let chain = block_hashes(tokens, salt, self.config.block_size);
+        for prefix in chain.iter().step_by(lost.unwrap_or(usize::MAX)).filter(|_| lost.is_some()) {
+            self.tier.remove(prefix);
+        }
+        let free = self.scheduler.stats().free_blocks;
+        let before: Vec<_> = chain.iter().map(|prefix| self.scheduler.find(prefix)).collect();
+        let adoption = self.scheduler.adopt(&chain, |link| self.tier.contains_key(&chain[link]));
+        self.save(&adoption.demoted);
+        for adopted in &adoption.adopted {
+            assert_eq!(before[adopted.link], None, "adopted what was there");
+            let marks = self.tier[&chain[adopted.link]].clone();
+            for (offset, mark) in marks.into_iter().enumerate() {
+                let slot = self.slot(adopted.block, offset);
+                self.arena[slot] = Some(mark);
+            }
+        }
+        if let Some(last) = adoption.adopted.last() {
+            let kept = before[..last.link].iter().zip(&chain);
+            kept.filter_map(|(block, prefix)| Some((*block)?).zip(self.scheduler.find(prefix)))
+                .for_each(|(before, after)| assert_eq!(before, after, "a block of the chain was moved"));
+            assert!(
+                chain[..=last.link].iter().all(|prefix| self.scheduler.find(prefix).is_some()),
+                "a chain with a gap"
+            );
+        }
+        assert_eq!(self.scheduler.stats().free_blocks, free, "what is adopted is free");
+        self.audit();
+        adoption
+    }
+
+    /// Copies out what was given to something else; it must be there still, and whole.
+    fn save(&mut self, demoted: &[Demoted]) {
+        for Demoted { block, prefix } in demoted {
+            let slots = (0..self.config.block_size).map(|offset| self.arena[self.slot(*block, offset)]);
+            let marks: Vec<u64> = slots.map(|mark| mark.expect("a slot was never written")).collect();
+            if let Some(earlier) = self.tier.insert(*prefix, marks.clone()) {
+                assert_eq!(earlier, marks, "{block} was demoted as something else");
+            }
+        }
     }
 
     /// A plan that is never committed. It may have run or not.
@@ -344,6 +392,11 @@ impl World {
 impl Watched {
     fn is_untold(&self) -> bool {
         self.done.is_none() && self.open().next().is_none()
+    }
+
+    /// All choices there ever were, and their salt.
+    pub(crate) fn everybody(&self) -> impl Iterator<Item = (SequenceId, [u8; 32])> + '_ {
+        self.sequences.iter().map(|id| (*id, self.request.salt))
     }
 
     /// Choices neither finished nor cancelled.

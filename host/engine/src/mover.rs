@@ -1,0 +1,106 @@
+//! Blocks on their way between the arena and the tiers below it, on the engine thread.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use jackfield_scheduler::{BlockHash, BlockId, Demoted};
+
+use crate::runner::ModelRunner;
+use crate::shared::Shared;
+use crate::tiers::Tiers;
+
+/// Blocks that are copied because they are to be kept, before each step: who writes waits for them.
+const KEPT_BEFORE_A_STEP: usize = 8;
+/// Blocks that may wait to be copied.
+const WAITING: usize = 1 << 16;
+
+/// Moves blocks. Each of its calls is to be made between two plans, or two layers: then what the scheduler says is cached is
+/// whole in the arena, and nobody writes to what is free.
+pub(crate) struct Mover {
+    shared: Arc<Shared>,
+    keeping: VecDeque<(usize, BlockHash, Duration)>,
+}
+
+impl Mover {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Mover { shared, keeping: VecDeque::new() }
+    }
+
+    /// Nothing waits to be copied.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.keeping.is_empty()
+    }
+
+    /// Copies out what a plan or an adoption takes from the cache, before anything is written there.
+    pub(crate) fn save(&self, runner: &ModelRunner, demoted: &[Demoted]) {
+        let Some(tiers) = self.shared.tiers() else { return };
+        for Demoted { block, prefix } in demoted {
+            if !tiers.is_in_memory(prefix) {
+                tiers.demote(*prefix, exported(tiers, runner, *block));
+            }
+        }
+    }
+
+    /// Brings back what memory has of a prompt and the arena has not. `chain`: its blocks that need not be computed.
+    pub(crate) fn adopt(&self, runner: &mut ModelRunner, chain: &[BlockHash]) {
+        let Some(tiers) = self.shared.tiers() else { return };
+        let absent: Vec<usize> = {
+            let scheduler = self.shared.scheduler();
+            (0..chain.len()).filter(|link| scheduler.find(&chain[*link]).is_none()).collect()
+        };
+        if absent.is_empty() {
+            return;
+        }
+        let payloads = tiers.leading(absent.iter().map(|link| chain[*link]));
+        let payload = |link: &usize| absent.binary_search(link).ok().and_then(|at| payloads.get(at));
+        if payloads.is_empty() {
+            return;
+        }
+        let adoption = self.shared.scheduler().adopt(chain, |link| payload(&link).is_some());
+        self.save(runner, &adoption.demoted);
+        for adopted in &adoption.adopted {
+            if let Some(payload) = payload(&adopted.link) {
+                runner.import(adopted.block, tiers.store(), payload);
+            }
+        }
+        tiers.count_promoted(adoption.adopted.len());
+    }
+
+    /// Takes note of blocks that are to be copied down, each with its place in its chain.
+    pub(crate) fn keep(&mut self, blocks: Vec<(usize, BlockHash)>, keep_for: Duration) {
+        let room = WAITING.saturating_sub(self.keeping.len());
+        if let Some(tiers) = self.shared.tiers() {
+            tiers.count_dropped(blocks.len().saturating_sub(room));
+        }
+        self.keeping.extend(blocks.into_iter().take(room).map(|(link, prefix)| (link, prefix, keep_for)));
+    }
+
+    /// Copies some of them.
+    pub(crate) fn keep_some(&mut self, runner: &ModelRunner) {
+        let some = self.keeping.len().min(KEPT_BEFORE_A_STEP);
+        self.keep_first(runner, some);
+    }
+
+    /// Copies all of them.
+    pub(crate) fn keep_all(&mut self, runner: &ModelRunner) {
+        self.keep_first(runner, self.keeping.len());
+    }
+
+    fn keep_first(&mut self, runner: &ModelRunner, blocks: usize) {
+        let Some(tiers) = self.shared.tiers() else { return self.keeping.clear() };
+        for (link, prefix, keep_for) in self.keeping.drain(..blocks) {
+            tiers.keep((link, prefix), keep_for, || {
+                let block = self.shared.scheduler().find(&prefix)?;
+                Some(exported(tiers, runner, block))
+            });
+        }
+    }
+}
+
+fn exported(tiers: &Tiers, runner: &ModelRunner, block: BlockId) -> Bytes {
+    let mut bytes = vec![0; tiers.block_bytes()];
+    runner.export(block, tiers.store(), &mut bytes);
+    bytes.into()
+}

@@ -1,0 +1,173 @@
+//! The tiers over a tier that is slow, and over none; what a block costs on its way.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Instant;
+
+use jackfield_kernels::{Cpu, KvArena, KvShape, KvType};
+use jackfield_model::Activations;
+
+use super::tier::LowerStats;
+use super::*;
+
+fn kept(shape: KvShape, store: KvStore, bytes: usize) -> Kept {
+    Kept { shape, kv_type: KvType::F16, store, activations: Activations::Fine, bytes }
+}
+
+fn small(bytes: usize) -> Kept {
+    let shape = KvShape { layers: 1, blocks: 100, block_size: 16, kv_heads: 1, head_dim: 8 };
+    kept(shape, KvStore::Same, bytes)
+}
+
+fn prefix(number: usize) -> BlockHash {
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&number.to_le_bytes());
+    BlockHash::from_bytes(bytes)
+}
+
+fn payload() -> Bytes {
+    vec![1; 10].into()
+}
+
+/// A tier that does nothing until it is told to.
+struct Stuck {
+    go: Mutex<Receiver<()>>,
+    put: Arc<Mutex<Vec<BlockHash>>>,
+}
+
+impl Tier for Stuck {
+    fn leading(&self, _: &[BlockHash]) -> usize {
+        0
+    }
+
+    fn get(&self, prefixes: &[BlockHash]) -> Vec<Option<Bytes>> {
+        vec![None; prefixes.len()]
+    }
+
+    fn put(&self, prefix: &BlockHash, _: &Bytes, _: Rank) {
+        // The test may be over.
+        if self.go.lock().unwrap().recv().is_ok() {
+            self.put.lock().unwrap().push(*prefix);
+        }
+    }
+
+    fn touch(&self, _: &[BlockHash], _: Rank) {}
+
+    fn stats(&self) -> LowerStats {
+        LowerStats::default()
+    }
+}
+
+fn stuck() -> (Tiers, Sender<()>, Arc<Mutex<Vec<BlockHash>>>) {
+    let (sender, go) = channel();
+    let put = Arc::default();
+    let tier = Stuck { go: Mutex::new(go), put: Arc::clone(&put) };
+    (Tiers::over(50, Some(Box::new(tier)), small(10)).expect("threads"), sender, put)
+}
+
+#[test]
+fn nobody_waits_for_a_tier_that_is_stuck() {
+    let (tiers, go, put) = stuck();
+    let blocks = WRITES + 500;
+    (0..blocks).for_each(|number| tiers.demote(prefix(number), payload()));
+    let stats = tiers.stats();
+    assert_eq!((stats.demoted_blocks, stats.memory.blocks, stats.memory.bytes), (blocks as u64, 5, 50));
+    // All but those in memory went down; one may be under way already.
+    let dropped = (blocks - 5 - WRITES) as u64;
+    assert!((dropped - 1..=dropped).contains(&stats.dropped_writes), "{stats:?}");
+    assert!(!tiers.flush(Duration::from_millis(1)), "it has written nothing");
+    (0..blocks).for_each(|_| go.send(()).expect("it waits"));
+    assert!(tiers.flush(Duration::from_secs(60)));
+    assert_eq!(put.lock().unwrap()[..10], (0..10).map(prefix).collect::<Vec<_>>(), "the oldest first");
+    assert_eq!(tiers.stats().queued_writes, 0);
+}
+
+#[test]
+fn what_waits_is_written_when_all_is_over() {
+    let (tiers, go, put) = stuck();
+    (0..8).for_each(|number| tiers.keep((number, prefix(number)), Duration::ZERO, || Some(payload())));
+    drop(tiers);
+    (0..8).for_each(|_| go.send(()).expect("it waits"));
+    let begun = Instant::now();
+    while put.lock().unwrap().len() < 8 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it ended before");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_chain_is_found_up_to_its_first_gap() {
+    let tiers = Tiers::over(1000, None, small(10)).expect("no threads");
+    [0, 1, 3].into_iter().for_each(|number| tiers.demote(prefix(number), payload()));
+    assert_eq!(tiers.leading((0..4).map(prefix)).len(), 2);
+    let stats = tiers.stats();
+    assert_eq!((stats.memory.hits, stats.memory.misses, stats.disk), (2, 1, TierStats::default()));
+    assert!(tiers.flush(Duration::ZERO), "there is nothing to write to");
+}
+
+#[test]
+fn without_a_disk_memory_keeps_what_is_to_be_kept() {
+    let tiers = Tiers::over(30, None, small(10)).expect("no threads");
+    let hour = Duration::from_secs(3600);
+    tiers.keep((0, prefix(0)), hour, || Some(payload()));
+    tiers.demote(prefix(1), payload());
+    assert_eq!(tiers.not_kept(&[prefix(1), prefix(2)], hour), [(1, prefix(2))]);
+    (10..20).for_each(|number| tiers.demote(prefix(number), payload()));
+    assert!(tiers.is_in_memory(&prefix(0)) && tiers.is_in_memory(&prefix(1)));
+    assert_eq!((tiers.stats().kept_blocks, tiers.stats().memory.blocks), (1, 3));
+}
+
+#[test]
+fn the_beginning_of_a_chain_outlives_its_end() {
+    let tiers = Tiers::over(50, None, small(10)).expect("no threads");
+    (0..5).for_each(|link| tiers.keep((link, prefix(link)), Duration::from_secs(9), || Some(payload())));
+    (10..12).for_each(|number| tiers.keep((0, prefix(number)), Duration::from_secs(9), || Some(payload())));
+    assert_eq!(tiers.leading((0..5).map(prefix)).len(), 3);
+}
+
+/// What a block costs: `cargo test --release -p jackfield-engine what_a_block_costs -- --ignored --nocapture`.
+#[test]
+#[ignore = "a measurement"]
+fn what_a_block_costs() {
+    const BLOCKS: usize = 256;
+    let models = [("SmolLM2-135M", 30, 3, 64), ("Qwen2.5-0.5B", 24, 2, 64), ("Llama-3.2-1B", 16, 8, 64)];
+    let cpu = Cpu::new(1);
+    for (name, layers, kv_heads, head_dim) in models {
+        let shape = KvShape { layers, blocks: BLOCKS, block_size: 16, kv_heads, head_dim };
+        for store in [KvStore::Int8, KvStore::Same] {
+            let mut arena = KvArena::new(shape).expect("memory");
+            let bytes = arena.stored_bytes(store);
+            let mut blocks = vec![vec![0u8; bytes]; BLOCKS];
+            let each = |begun: Instant| begun.elapsed().as_secs_f64() * 1e6 / BLOCKS as f64;
+            // Once to have the pages, once to measure.
+            let mut out = 0.0;
+            for _ in 0..2 {
+                let begun = Instant::now();
+                (0..).zip(&mut blocks).for_each(|(block, to)| arena.export_block(&cpu, block, store, to));
+                out = each(begun);
+            }
+            let mut back = 0.0;
+            for _ in 0..2 {
+                let begun = Instant::now();
+                (0..).zip(&blocks).for_each(|(block, from)| arena.import_block(&cpu, block, store, from));
+                back = each(begun);
+            }
+            let folder = tempfile::tempdir().expect("a folder");
+            let config = DiskTier { folder: folder.path().to_owned(), bytes: u64::MAX };
+            let identity = Identity::new([0; 32], &kept(shape, store, bytes));
+            let disk = Disk::open(&config, identity).expect("a folder");
+            let names: Vec<_> = (0..BLOCKS).map(prefix).collect();
+            let blocks: Vec<Bytes> = blocks.into_iter().map(Bytes::from).collect();
+            let begun = Instant::now();
+            names.iter().zip(&blocks).for_each(|(name, block)| disk.put(name, block, now()));
+            let written = each(begun);
+            let begun = Instant::now();
+            let found = disk.get(&names).into_iter().flatten().count();
+            let read = each(begun);
+            assert_eq!(found, BLOCKS);
+            println!(
+                "{name}, {store:?}, {} KiB: out {out:.0} µs, back {back:.0} µs, to disk {written:.0} µs, from disk {read:.0} µs",
+                bytes / 1024
+            );
+        }
+    }
+}
