@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use jackfield_dialog::{DiskStore, MemoryLimits, MemoryStore, RedisStore, SessionStore};
-use jackfield_engine::Engine;
+use jackfield_engine::{Engine, EngineConfig};
 use jackfield_kernels::Cpu;
 use jackfield_model::Model;
 use jackfield_policy::{Registry, RegistryOptions, Runtime, RuntimeConfig};
@@ -35,7 +35,7 @@ pub(crate) fn assemble(
     threads: &Tokio,
 ) -> Result<Host, Failure> {
     let path = model::locate(&settings.model, dirs).map_err(Failure::failed)?;
-    let engine = start_engine(settings, &path)?;
+    let engine = start_engine(settings, &path, keep_state)?;
     let embeddings = Embeddings::new(&settings.embeddings, dirs)?;
     let services = Arc::new(ModelServices::new(engine.clone(), embeddings));
     let state = keep_state.then_some(settings.state.as_path());
@@ -85,7 +85,7 @@ fn sessions(
     })
 }
 
-fn start_engine(settings: &Settings, path: &Path) -> Result<Engine, Failure> {
+fn start_engine(settings: &Settings, path: &Path, keep_state: bool) -> Result<Engine, Failure> {
     let begun = Instant::now();
     let cpu = match &settings.cores {
         Some(cores) => Cpu::on_cores(cores).map_err(|error| Failure::usage(format!("cores: {error}")))?,
@@ -93,8 +93,10 @@ fn start_engine(settings: &Settings, path: &Path) -> Result<Engine, Failure> {
     };
     let model = Model::load(path, Arc::clone(&cpu))
         .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
-    let engine = Engine::start(model, &cpu, &settings.engine)
-        .map_err(|error| Failure::usage(engine_refusal(error)))?;
+    let kv_disk = settings.engine.kv_disk.clone().filter(|_| keep_state);
+    let config = EngineConfig { kv_disk, ..settings.engine.clone() };
+    let engine =
+        Engine::start(model, &cpu, &config).map_err(|error| Failure::usage(engine_refusal(error)))?;
     tracing::info!(file = %path.display(), ms = begun.elapsed().as_millis() as u64, "model loaded");
     Ok(engine)
 }

@@ -56,6 +56,7 @@ fn job(engine: &Engine, number: u32, tokens: usize) -> Job {
         sampling: Sampling { temperature: 0.0, ignore_end: true, ..Sampling::default() },
         stop: Vec::new(),
         stop_tokens: Vec::new(),
+        keep_for: None,
     }
 }
 

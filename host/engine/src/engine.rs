@@ -216,9 +216,7 @@ impl Engine {
     ///
     /// For `keep_for` from now they are given up after all that is to be kept for less; 0 makes them like any others.
     pub fn keep(&self, tokens: &[u32], salt: &[u8; 32], keep_for: Duration) {
-        let Some(tiers) = self.shared.tiers() else { return };
-        let chain = block_hashes(tokens, salt, self.shared.block_size);
-        let blocks = tiers.not_kept(&chain, keep_for);
+        let blocks = self.shared.not_kept(tokens, salt, keep_for);
         if !blocks.is_empty() {
             // An engine that is gone has nothing left to copy.
             let _ = self.inbox.send(Command::Keep(blocks, keep_for));

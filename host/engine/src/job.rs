@@ -1,6 +1,7 @@
 //! What goes into the engine and what comes out of it: plain data.
 
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 /// One request: a prompt, and `n` answers wanted.
 #[derive(Debug, Clone)]
@@ -21,6 +22,9 @@ pub struct Job {
     pub stop: Vec<String>,
     /// Token ids that end an answer, beside the model's own.
     pub stop_tokens: Vec<u32>,
+    /// Has the blocks of prompt and answer [kept](crate::Engine::keep) for so long once the answer is complete, for a dialog
+    /// that goes on.
+    pub keep_for: Option<Duration>,
 }
 
 /// How the next token is chosen from the logits.

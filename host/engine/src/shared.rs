@@ -2,8 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use jackfield_scheduler::{RequestId, Scheduler};
+use jackfield_scheduler::{BlockHash, RequestId, Scheduler, block_hashes};
 
 use crate::config::EngineConfig;
 use crate::engine::SubmitError;
@@ -44,6 +45,17 @@ impl Shared {
     /// After a panic the counts may be read still; nothing is scheduled any more.
     pub(crate) fn scheduler(&self) -> MutexGuard<'_, Scheduler> {
         self.scheduler.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The whole blocks of these tokens that are not stored for so long yet, each with its place.
+    pub(crate) fn not_kept(
+        &self,
+        tokens: &[u32],
+        salt: &[u8; 32],
+        keep_for: Duration,
+    ) -> Vec<(usize, BlockHash)> {
+        let Some(tiers) = &self.tiers else { return Vec::new() };
+        tiers.not_kept(&block_hashes(tokens, salt, self.block_size), keep_for)
     }
 
     pub(crate) fn tiers(&self) -> Option<&Tiers> {

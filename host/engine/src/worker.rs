@@ -78,6 +78,15 @@ struct Writer {
     answer: Answer,
     stop_tokens: Vec<u32>,
     ignore_end: bool,
+    /// Where the dialog goes on.
+    kept: Option<Kept>,
+}
+
+/// All tokens of a sequence, whose blocks are to be kept.
+struct Kept {
+    tokens: Vec<u32>,
+    salt: [u8; 32],
+    keep_for: Duration,
 }
 
 /// One request on its way.
@@ -200,6 +209,9 @@ impl Worker {
                 answer: Answer::new(choice, tokenizer, responder.clone(), stops.clone()),
                 stop_tokens: job.stop_tokens.clone(),
                 ignore_end: job.sampling.ignore_end,
+                kept: job
+                    .keep_for
+                    .map(|keep_for| Kept::new(&job.prompt, job.max_new_tokens, job.salt, keep_for)),
             };
             self.sequences.insert(sequence, writer);
         }
@@ -315,6 +327,9 @@ impl Worker {
                 };
                 if let Some(mut writer) = self.sequences.remove(&sequence) {
                     writer.answer.finish(finish);
+                    if let Some(Kept { tokens, salt, keep_for }) = writer.kept {
+                        self.mover.keep(self.shared.not_kept(&tokens, &salt, keep_for), keep_for);
+                    }
                 }
             }
             Event::RequestDone { request, usage } => {
@@ -361,9 +376,21 @@ impl Worker {
 impl Writer {
     /// Takes a token; true when the answer ends with it. A token that ends the answer adds no text.
     fn take(&mut self, chosen: &Chosen, model: &Model) -> bool {
+        if let Some(kept) = &mut self.kept {
+            kept.tokens.push(chosen.token);
+        }
         let ends = self.stop_tokens.contains(&chosen.token)
             || (!self.ignore_end && model.tokenizer.is_end(chosen.token));
         ends || self.answer.take(chosen)
+    }
+}
+
+impl Kept {
+    /// With room for the whole answer, so that no step has to make some.
+    fn new(prompt: &[u32], answer: usize, salt: [u8; 32], keep_for: Duration) -> Kept {
+        let mut tokens = Vec::with_capacity(prompt.len().saturating_add(answer));
+        tokens.extend_from_slice(prompt);
+        Kept { tokens, salt, keep_for }
     }
 }
 

@@ -221,7 +221,7 @@ fn reader(
     let (engine, registry, permits) = (engine.clone(), Arc::clone(registry), Arc::clone(permits));
     move || {
         let stats = engine.stats();
-        let s = &stats.scheduler;
+        let (s, kv) = (&stats.scheduler, &stats.kv);
         Readings {
             versions: registry.policies().iter().flat_map(VersionReading::of).collect(),
             gauges: vec![
@@ -234,6 +234,9 @@ fn reader(
                 ("kv_blocks_used", "KV blocks that sequences hold", s.used_blocks as f64),
                 ("kv_blocks_free", "KV blocks that no sequence holds", s.free_blocks as f64),
                 ("kv_blocks_cached", "Free KV blocks that hold a cached prefix", s.cached_blocks as f64),
+                ("kv_memory_bytes", "Bytes of KV blocks below the device, in memory", kv.memory.bytes as f64),
+                ("kv_disk_bytes", "Bytes of KV blocks on disk", kv.disk.bytes as f64),
+                ("kv_writes_waiting", "KV blocks that wait to be written to disk", kv.queued_writes as f64),
                 (
                     "turns_in_progress",
                     "Turns that hold a place",
@@ -254,6 +257,28 @@ fn reader(
                 ("recomputed_tokens", "Tokens computed again after a preemption", s.recomputed_tokens),
                 ("preemptions", "Sequences that lost their blocks", s.preemptions),
                 ("evicted_blocks", "Cached blocks given to something else", s.evicted_blocks),
+                ("kv_memory_hits", "KV blocks looked for and found in memory", kv.memory.hits),
+                ("kv_memory_misses", "Prefixes that ended in memory", kv.memory.misses),
+                ("kv_disk_hits", "KV blocks looked for and found on disk", kv.disk.hits),
+                ("kv_disk_misses", "Prefixes that ended on disk", kv.disk.misses),
+                (
+                    "kv_promoted_blocks",
+                    "KV blocks written back instead of being computed",
+                    kv.promoted_blocks,
+                ),
+                ("kv_demoted_blocks", "KV blocks that went down to memory", kv.demoted_blocks),
+                ("kv_kept_blocks", "KV blocks copied down for dialogs that go on", kv.kept_blocks),
+                (
+                    "kv_dropped_writes",
+                    "KV blocks that were not written for want of time or room",
+                    kv.dropped_writes,
+                ),
+                ("kv_failed_writes", "KV blocks that the disk refused", kv.failed_writes),
+                (
+                    "kv_rejected_blocks",
+                    "Stored KV blocks that were found and not fit for use",
+                    kv.rejected.iter().map(|(_, blocks)| blocks).sum(),
+                ),
                 ("interposed_steps", "Steps of short prompts in the middle of another", s.interposed_steps),
                 (
                     "policy_records_dropped",

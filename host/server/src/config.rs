@@ -1,5 +1,6 @@
 //! What an operator may set of the HTTP side, and what it is checked for.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -72,6 +73,17 @@ pub struct SessionConfig {
     pub on_conflict: OnConflict,
     /// What becomes of a turn whose session has expired.
     pub on_expired: OnExpired,
+    /// For how long the KV blocks of a turn are kept below the device once it is over; zero leaves that to their use.
+    pub keep_kv: Duration,
+    /// The same for single tenants.
+    pub keep_kv_of: BTreeMap<String, Duration>,
+}
+
+impl SessionConfig {
+    /// For how long the KV blocks of this tenant's turns are kept.
+    pub(crate) fn keep_for(&self, tenant: &str) -> Duration {
+        self.keep_kv_of.get(tenant).copied().unwrap_or(self.keep_kv)
+    }
 }
 
 /// What becomes of a turn when another host committed one of the same session in between.
@@ -94,7 +106,13 @@ pub enum OnExpired {
 
 impl Default for SessionConfig {
     fn default() -> Self {
-        SessionConfig { waiting_turns: 8, on_conflict: OnConflict::Refuse, on_expired: OnExpired::Refuse }
+        SessionConfig {
+            waiting_turns: 8,
+            on_conflict: OnConflict::Refuse,
+            on_expired: OnExpired::Refuse,
+            keep_kv: Duration::from_secs(3600),
+            keep_kv_of: BTreeMap::new(),
+        }
     }
 }
 

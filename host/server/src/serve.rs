@@ -16,6 +16,8 @@ use crate::{admin, api};
 
 /// Time that connections have to write what is left when all turns are done.
 const CLOSING_TIME: Duration = Duration::from_secs(5);
+/// Time that KV blocks have to come to the disk, when all turns are done.
+const FLUSHING_TIME: Duration = Duration::from_secs(10);
 /// Connections that the admin address may have open; its own, so that a full API cannot lock the operator out.
 const ADMIN_CONNECTIONS: usize = 64;
 
@@ -59,6 +61,11 @@ pub async fn serve(
         tracing::warn!("turns were still running after the time to drain; they are cut off");
     }
     doors.close(running).await;
+    let engine = app.engine.clone();
+    let written = tokio::task::spawn_blocking(move || engine.flush(FLUSHING_TIME)).await;
+    if !written.unwrap_or(false) {
+        tracing::warn!("not all KV blocks that were to be kept are on disk; they will be computed again");
+    }
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! `[sessions]`: where they are kept, for how long, and how they are treated.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jackfield_dialog::{DiskLimits, MemoryLimits, RedisConfig};
@@ -29,6 +30,10 @@ pub(super) struct SessionsTable {
     waiting_turns: Option<usize>,
     /// What becomes of a turn when another host committed one of the same session in between.
     on_conflict: Option<OnConflictName>,
+    /// For how long the KV blocks of a turn are kept in memory and on disk once it is over, in seconds; others make room for them.
+    keep_kv_s: Option<u64>,
+    /// The same for single tenants: `{ gold = 86400 }`.
+    keep_kv_s_of: BTreeMap<String, u64>,
     /// What becomes of a turn whose session has expired.
     on_expired: Option<OnExpiredName>,
 }
@@ -75,6 +80,12 @@ impl SessionsTable {
                 OnConflictName::Refuse => OnConflict::Refuse,
                 OnConflictName::Merge => OnConflict::Merge,
             }),
+            keep_kv: self.keep_kv_s.map_or(default.keep_kv, Duration::from_secs),
+            keep_kv_of: self
+                .keep_kv_s_of
+                .iter()
+                .map(|(tenant, seconds)| (tenant.clone(), Duration::from_secs(*seconds)))
+                .collect(),
             on_expired: self.on_expired.map_or(default.on_expired, |name| match name {
                 OnExpiredName::Refuse => OnExpired::Refuse,
                 OnExpiredName::Restart => OnExpired::Restart,

@@ -2,6 +2,8 @@
 
 use jackfield_engine::{Activations, KvStore, KvType};
 
+use std::time::Duration;
+
 use jackfield_server::{OnConflict, OnExpired, SessionConfig};
 
 use super::*;
@@ -150,12 +152,17 @@ fn what_the_server_cannot_serve_is_named() {
 #[test]
 fn sessions_are_kept_and_treated_as_set() {
     let table = "[sessions]\nttl_s = 60\nmax_sessions = 5\nmax_kib = 7\nwaiting_turns = 0\n\
-                 on_conflict = 'merge'\non_expired = 'restart'";
+                 on_conflict = 'merge'\non_expired = 'restart'\nkeep_kv_s = 9\nkeep_kv_s_of = { gold = 90 }";
     let set = settings(table, &[]).expect("good");
     let SessionSettings::Disk(limits) = &set.sessions else { panic!("{:?}", set.sessions) };
     assert_eq!((limits.ttl.as_secs(), limits.max_sessions, limits.max_session_bytes), (60, 5, 7 << 10));
-    let treated =
-        SessionConfig { waiting_turns: 0, on_conflict: OnConflict::Merge, on_expired: OnExpired::Restart };
+    let treated = SessionConfig {
+        waiting_turns: 0,
+        on_conflict: OnConflict::Merge,
+        on_expired: OnExpired::Restart,
+        keep_kv: Duration::from_secs(9),
+        keep_kv_of: [("gold".to_owned(), Duration::from_secs(90))].into(),
+    };
     assert_eq!(set.server.sessions, treated);
     assert_eq!(settings("", &[]).expect("good").server.sessions, SessionConfig::default());
     for name in ["ttl_s", "max_sessions", "max_kib"] {

@@ -84,6 +84,7 @@ pub fn job(engine: &Engine, prompt: &str) -> Job {
         sampling: greedy(),
         stop: Vec::new(),
         stop_tokens: Vec::new(),
+        keep_for: None,
     }
 }
 

@@ -1,5 +1,7 @@
 //! From a request and a plan to a job for the engine.
 
+use std::time::Duration;
+
 use jackfield_engine::{Engine, InvalidJob, Job, Sampling, SubmitError};
 use jackfield_model::Tokenizer;
 use jackfield_policy::{Bias, Plan};
@@ -18,6 +20,8 @@ pub(crate) struct Needs<'a> {
     pub(crate) salt: [u8; 32],
     /// An output filter wants to know how likely each token was.
     pub(crate) probabilities: bool,
+    /// For how long its blocks are to be kept, once it is done.
+    pub(crate) keep_for: Option<Duration>,
 }
 
 /// Puts a job together.
@@ -40,6 +44,7 @@ pub(crate) fn job(needs: &Needs<'_>, prompt: Vec<u32>) -> Result<Job, ApiError> 
         sampling: sampling(needs, bias),
         stop,
         stop_tokens: ask.common.stop_tokens.clone(),
+        keep_for: needs.keep_for,
     })
 }
 

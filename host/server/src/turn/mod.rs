@@ -74,7 +74,15 @@ pub(crate) async fn begin(
             let tokens = prompt.len();
             let deadline = plan.as_ref().and_then(|plan| plan.deadline_ms);
             let probabilities = filters.iter().any(|filter| filter.probabilities);
-            let source = submit(app, &ask, plan.as_ref(), opened.salt, probabilities, prompt)?;
+            let needs = Needs {
+                engine: &app.engine,
+                ask: &ask,
+                plan: plan.as_ref(),
+                salt: opened.salt,
+                probabilities,
+                keep_for: keep_for(app, &opened, plan.as_ref()),
+            };
+            let source = submit(&needs, prompt)?;
             (source, tokens, deadline.map(|ms| started + Duration::from_millis(ms.into())))
         }
     };
@@ -141,16 +149,17 @@ async fn prepare(
     prepared
 }
 
-fn submit(
-    app: &App,
-    ask: &Ask,
-    plan: Option<&Plan>,
-    salt: [u8; 32],
-    probabilities: bool,
-    prompt: Vec<u32>,
-) -> Result<Source, ApiError> {
-    let job = job::job(&Needs { engine: &app.engine, ask, plan, salt, probabilities }, prompt)?;
-    app.engine.submit(job).map(Source::Engine).map_err(|error| job::submit_error(error, ask))
+fn submit(needs: &Needs<'_>, prompt: Vec<u32>) -> Result<Source, ApiError> {
+    let job = job::job(needs, prompt)?;
+    needs.engine.submit(job).map(Source::Engine).map_err(|error| job::submit_error(error, needs.ask))
+}
+
+/// For how long the blocks of a turn are kept once it is over: as a router says, else as long as sessions of this tenant have
+/// theirs. What belongs to no session is not likely to go on.
+fn keep_for(app: &App, opened: &Opened, plan: Option<&Plan>) -> Option<Duration> {
+    let planned = plan.and_then(|plan| plan.keep_cache_s).map(|seconds| Duration::from_secs(seconds.into()));
+    let usual = || opened.session.as_ref().map(|_| app.sessions.config.keep_for(&opened.turn.tenant));
+    planned.or_else(usual).filter(|keep_for| !keep_for.is_zero())
 }
 
 /// The output filters of a turn, with the desks of its tenant.

@@ -51,6 +51,8 @@ impl Preparing<'_> {
             return Ok(Prepared::Answer(answer));
         }
         let prompt = self.prompt(&messages)?;
+        // What lies below the device comes up while the router thinks.
+        let coming = self.engine().fetch(&prompt, &self.salt);
         let plan = match self.route(&messages, &prompt, dialog)? {
             Some(Decision::Answer(answer)) => return Ok(Prepared::Answer(answer)),
             Some(Decision::Refuse(refusal)) => return Err(super::refused(refusal.status, &refusal.reason)),
@@ -58,8 +60,11 @@ impl Preparing<'_> {
             None => None,
         };
         let keep = plan.as_ref().map_or(self.app.config.compress_to, |plan| plan.compress_to);
+        let held = coming.wait().held_tokens;
         let prompt = match keep {
-            Some(keep) if keep < 1.0 && !messages.is_empty() => self.compress(messages, prompt, keep)?,
+            Some(keep) if keep < 1.0 && !messages.is_empty() => {
+                self.compress(messages, (prompt, held), keep)?
+            }
             _ => prompt,
         };
         Ok(Prepared::Run { prompt, plan })
@@ -176,14 +181,13 @@ impl Preparing<'_> {
     fn compress(
         &mut self,
         mut messages: Vec<Message>,
-        mut prompt: Vec<u32>,
+        (mut prompt, mut held): (Vec<u32>, usize),
         keep: f32,
     ) -> Result<Vec<u32>, ApiError> {
         let lineup = self.lineup;
         let before = prompt.len();
         for member in lineup.of_kind(Kind::Compressor) {
-            let cached = self.engine().cached_prefix(&prompt, &self.salt);
-            let parts = parts(self.engine(), &messages, prompt.len(), cached);
+            let parts = parts(self.engine(), &messages, prompt.len(), held);
             let budget = Budget {
                 keep_tokens: (before as f32 * keep).ceil() as u32,
                 prompt_tokens: prompt.len() as u32,
@@ -196,9 +200,8 @@ impl Preparing<'_> {
             }
             let shorter = shown_messages(&messages, apply_edits(&parts, &edits));
             let compressed = self.prompt(&shorter)?;
-            let to_read = |tokens: &[u32], cached: usize| tokens.len().saturating_sub(cached);
-            let now_cached = self.engine().cached_prefix(&compressed, &self.salt);
-            let (before, after) = (to_read(&prompt, cached), to_read(&compressed, now_cached));
+            let now_held = self.engine().fetch(&compressed, &self.salt).wait().held_tokens;
+            let (before, after) = (prompt.len() - held.min(prompt.len()), compressed.len() - now_held);
             let mut note = format!("{} -> {} tokens", prompt.len(), compressed.len());
             let is_taken = compressed.len() < prompt.len() && after <= before;
             if is_taken {
@@ -210,7 +213,7 @@ impl Preparing<'_> {
             }
             self.trace.note(&name(member.policy()), Kind::Compressor.world(), note, 0);
             if is_taken {
-                (messages, prompt) = (shorter, compressed);
+                (messages, prompt, held) = (shorter, compressed, now_held);
             }
         }
         Ok(prompt)
@@ -306,12 +309,14 @@ mod did {
         if let Some(deadline) = plan.deadline_ms {
             text += &format!("; deadline {deadline} ms");
         }
+        if let Some(seconds) = plan.keep_cache_s {
+            text += &format!("; cache kept {seconds} s");
+        }
         let later = [
             ("task", plan.task.is_some()),
             ("draft-tokens", plan.draft_tokens.is_some()),
             ("exit-threshold", plan.exit_threshold.is_some()),
             ("minimal-output", plan.minimal_output),
-            ("keep-cache-s", plan.keep_cache_s.is_some()),
         ];
         for (name, _) in later.iter().filter(|(_, asked)| *asked) {
             text += &format!("; {name} ignored");
