@@ -2,6 +2,7 @@
 //! becomes of turns that meet.
 
 use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
@@ -267,4 +268,128 @@ fn use_renews_a_session_and_one_that_expired_says_so() {
     assert_eq!(host.api.post(SESSIONS, &json!({"id": "left"})).status, 201, "made anew");
     whole(&host.api, CHAT, &turn("left", "hello again"));
     assert_eq!(shown(&host.api, "left")["turns"], 1);
+}
+
+#[test]
+fn what_was_acknowledged_is_there_after_the_host_was_killed() {
+    let state = tempfile::tempdir().expect("a folder");
+    let options = || HostOptions {
+        model: tiny_model_file(),
+        state: Some(state.path().to_owned()),
+        ..HostOptions::default()
+    };
+    let mut known = Vec::new();
+    for round in 0..3 {
+        // Dropping it kills it.
+        let host = RunningHost::start(&options());
+        if round > 0 {
+            assert_eq!(said(&shown(&host.api, "s")), known, "round {round}");
+        }
+        for text in ["one", "two"] {
+            whole(&host.api, CHAT, &turn("s", text));
+        }
+        known = said(&shown(&host.api, "s"));
+        assert_eq!(known.len(), 4 * (round + 1));
+    }
+}
+
+/// Tokens of a turn's prompt that were not computed, and its text.
+fn reused(api: &Client, body: &Value) -> (u64, String) {
+    let answer = api.post(CHAT, body).json();
+    let cached = answer["usage"]["prompt_tokens_details"]["cached_tokens"].as_u64();
+    let text = answer["choices"][0]["message"]["content"].as_str();
+    (cached.unwrap_or_else(|| panic!("{answer}")), text.expect("a text").to_owned())
+}
+
+#[test]
+fn the_blocks_of_a_session_outlive_the_host_and_are_the_tenants_own() {
+    let state = tempfile::tempdir().expect("a folder");
+    let keys = "[[keys]]\nkey = 'sk-key-of-a'\ntenant = 'a'\n[[keys]]\nkey = 'sk-key-of-b'\ntenant = 'b'";
+    let options = || HostOptions {
+        model: tiny_model_file(),
+        state: Some(state.path().to_owned()),
+        config: format!("{keys}\n[engine]\nkv_store = 'same'"),
+        ..HostOptions::default()
+    };
+    let text = "the quick brown fox jumps over the lazy dog ".repeat(5);
+    let mut host = RunningHost::start(&options());
+    whole(&host.api.with_key("sk-key-of-a"), CHAT, &turn("s", &text));
+    host.terminate();
+    assert!(host.wait().success(), "{}", host.log());
+    let copy = || {
+        let folder = tempfile::tempdir().expect("a folder");
+        copy_all(state.path(), folder.path());
+        folder
+    };
+    let started = |folder: &Path| {
+        RunningHost::start(&HostOptions { state: Some(folder.to_owned()), ..options() })
+    };
+
+    let (intact, emptied) = (copy(), copy());
+    std::fs::remove_dir_all(emptied.path().join("kv")).expect("there are blocks");
+    let next = turn("s", "go on");
+    let warm = started(intact.path());
+    let (held, answer) = reused(&warm.api.with_key("sk-key-of-a"), &next);
+    assert!(held > 100, "{held} tokens came from disk");
+    let cold = started(emptied.path());
+    assert_eq!(reused(&cold.api.with_key("sk-key-of-a"), &next), (0, answer.clone()), "the answer is the same");
+
+    // Another tenant that says the same finds nothing of it.
+    let (held, _) = reused(&warm.api.with_key("sk-key-of-b"), &turn("s", &text));
+    assert_eq!(held, 0);
+
+    for damage in [flip_a_byte as fn(&Path), cut_off, swap_two] {
+        let damaged = copy();
+        damage(&damaged.path().join("kv"));
+        let host = started(damaged.path());
+        let (_, again) = reused(&host.api.with_key("sk-key-of-a"), &next);
+        assert_eq!(again, answer, "what is damaged is computed again");
+        assert!(host.metric("jackfield_kv_rejected_blocks_total", "") >= 1.0);
+    }
+}
+
+fn copy_all(from: &Path, to: &Path) {
+    for entry in std::fs::read_dir(from).expect("a folder").map(|entry| entry.expect("an entry").path()) {
+        let target = to.join(entry.file_name().expect("a name"));
+        if entry.is_dir() {
+            std::fs::create_dir(&target).expect("a folder");
+            copy_all(&entry, &target);
+        } else {
+            std::fs::copy(&entry, &target).expect("a copy");
+        }
+    }
+}
+
+/// The stored blocks, in order of their names.
+fn blocks(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let mut found: Vec<PathBuf> =
+        entries.flat_map(|path| if path.is_dir() { blocks(&path) } else { vec![path] }).collect();
+    found.sort();
+    found
+}
+
+fn flip_a_byte(folder: &Path) {
+    for block in blocks(folder) {
+        let mut bytes = std::fs::read(&block).expect("a block");
+        let last = bytes.len() - 100;
+        bytes[last] ^= 1;
+        std::fs::write(block, bytes).expect("written");
+    }
+}
+
+fn cut_off(folder: &Path) {
+    for block in blocks(folder) {
+        let bytes = std::fs::read(&block).expect("a block");
+        std::fs::write(block, &bytes[..bytes.len() / 2]).expect("written");
+    }
+}
+
+fn swap_two(folder: &Path) {
+    let all = blocks(folder);
+    assert!(all.len() > 1, "one cannot be swapped");
+    let bytes: Vec<_> = all.iter().map(|block| std::fs::read(block).expect("a block")).collect();
+    for (block, other) in all.iter().zip(bytes.iter().rev()) {
+        std::fs::write(block, other).expect("written");
+    }
 }
