@@ -321,9 +321,8 @@ fn the_blocks_of_a_session_outlive_the_host_and_are_the_tenants_own() {
         copy_all(state.path(), folder.path());
         folder
     };
-    let started = |folder: &Path| {
-        RunningHost::start(&HostOptions { state: Some(folder.to_owned()), ..options() })
-    };
+    let started =
+        |folder: &Path| RunningHost::start(&HostOptions { state: Some(folder.to_owned()), ..options() });
 
     let (intact, emptied) = (copy(), copy());
     std::fs::remove_dir_all(emptied.path().join("kv")).expect("there are blocks");
@@ -332,7 +331,11 @@ fn the_blocks_of_a_session_outlive_the_host_and_are_the_tenants_own() {
     let (held, answer) = reused(&warm.api.with_key("sk-key-of-a"), &next);
     assert!(held > 100, "{held} tokens came from disk");
     let cold = started(emptied.path());
-    assert_eq!(reused(&cold.api.with_key("sk-key-of-a"), &next), (0, answer.clone()), "the answer is the same");
+    assert_eq!(
+        reused(&cold.api.with_key("sk-key-of-a"), &next),
+        (0, answer.clone()),
+        "the answer is the same"
+    );
 
     // Another tenant that says the same finds nothing of it.
     let (held, _) = reused(&warm.api.with_key("sk-key-of-b"), &turn("s", &text));
@@ -392,4 +395,59 @@ fn swap_two(folder: &Path) {
     for (block, other) in all.iter().zip(bytes.iter().rev()) {
         std::fs::write(block, other).expect("written");
     }
+}
+
+#[test]
+fn ten_thousand_sessions_of_which_two_hundred_talk_keep_apart() {
+    const ALL: usize = 10_000;
+    const ACTIVE: usize = 200;
+    let host = host("[engine]\nkv_mib = 1\nkv_memory_mib = 2\nkv_disk_mib = 8\nkv_store = 'same'");
+    let api = &host.api;
+    let word = |number: usize| format!("cw{:05}", number * 7919 % 100_003);
+    let begun = |number: usize| {
+        let messages = json!([{"role": "user", "content": format!("My word is {}.", word(number))},
+            {"role": "assistant", "content": "Noted."}]);
+        let made = api.post(SESSIONS, &json!({"id": format!("s{number}"), "messages": messages}));
+        assert_eq!(made.status, 201, "{}", made.text());
+    };
+    thread::scope(|scope| {
+        for part in 0..4 {
+            scope.spawn(move || (part..ALL).step_by(4).for_each(begun));
+        }
+    });
+    for round in 0..3 {
+        thread::scope(|scope| {
+            for part in 0..4 {
+                scope.spawn(move || {
+                    for step in (part..ACTIVE).step_by(4) {
+                        // In another order each round, over all of them.
+                        let number = (step * 37 + round * 11) % ACTIVE * (ALL / ACTIVE);
+                        whole(api, CHAT, &turn(&format!("s{number}"), &format!("round {round}")));
+                    }
+                });
+            }
+        });
+    }
+    for number in (0..ACTIVE).map(|step| step * (ALL / ACTIVE)) {
+        let dialog = said(&shown(api, &format!("s{number}")));
+        assert_eq!(dialog.len(), 8, "three rounds");
+        let words: HashSet<_> =
+            dialog.iter().filter_map(|(_, text)| text.find("cw").map(|at| &text[at..at + 7])).collect();
+        assert_eq!(words, HashSet::from([word(number).as_str()]));
+    }
+    // What a session is answered is what its whole dialog is, computed by a host that has never heard of it.
+    let cold = self::host("[engine]\nprefix_cache = false\nkv_memory_mib = 0");
+    for number in (0..ACTIVE).step_by(20).map(|step| step * (ALL / ACTIVE)) {
+        let dialog = shown(api, &format!("s{number}"));
+        let messages = dialog["messages"].as_array().expect("messages");
+        for answered in [3, 5, 7] {
+            let body = with(turn("", ""), json!({"session": null, "messages": &messages[..answered]}));
+            let again = whole(&cold.api, CHAT, &body);
+            assert_eq!(messages[answered]["content"], again.text(), "session {number}, message {answered}");
+        }
+    }
+    assert!(host.metric("jackfield_kv_demoted_blocks_total", "") > 100.0, "the pool was too small for all");
+    assert!(host.metric("jackfield_kv_promoted_blocks_total", "") > 100.0, "and blocks came back");
+    assert!(host.metric("jackfield_kv_memory_bytes", "") <= f64::from(2 << 20));
+    assert!(host.metric("jackfield_kv_disk_bytes", "") <= f64::from(8 << 20));
 }

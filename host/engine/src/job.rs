@@ -52,7 +52,7 @@ pub struct Sampling {
     /// Added to the logits of these token ids.
     pub logit_bias: Vec<(u32, f32)>,
     /// Report log-probabilities, with this many alternatives per token.
-    pub logprobs: Option<u8>,
+    pub logprobs: Option<u32>,
     /// Go on past the model's end-of-text tokens.
     pub ignore_end: bool,
 }

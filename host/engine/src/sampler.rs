@@ -254,11 +254,11 @@ struct RawLogprobs {
 }
 
 impl RawLogprobs {
-    fn of(logits: &[f32], top: u8) -> Self {
+    fn of(logits: &[f32], top: u32) -> Self {
         let log_sum = log_sum(logits);
         let mut ids: Vec<u32> = (0..logits.len() as u32).collect();
         let by_logit = |a: &u32, b: &u32| logits[*b as usize].total_cmp(&logits[*a as usize]).then(a.cmp(b));
-        let top = usize::from(top).min(ids.len());
+        let top = (top as usize).min(ids.len());
         if top > 0 && top < ids.len() {
             ids.select_nth_unstable_by(top - 1, by_logit);
         }

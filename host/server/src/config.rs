@@ -58,10 +58,28 @@ pub struct ServerConfig {
     /// Share of a prompt's tokens that compressors are asked to keep when no router decides, above 0; 1 or none leaves
     /// prompts alone.
     pub compress_to: Option<f32>,
+    /// Whether prompts that were compressed are held against the original.
+    pub verify: VerifyConfig,
     /// How sessions are treated.
     pub sessions: SessionConfig,
     /// Who may sign policies that are pushed.
     pub trust: Trust,
+}
+
+/// Whether prompts that were compressed are held against the original: the model is asked what it would say next after both.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct VerifyConfig {
+    /// The share of turns, 0 to 1.
+    pub share: f32,
+    /// The divergence, in nats, up to which a compressed prompt is taken: of what would be said next after the original from what
+    /// would be after it.
+    pub most_divergence: f32,
+}
+
+impl Default for VerifyConfig {
+    fn default() -> Self {
+        VerifyConfig { share: 0.0, most_divergence: 0.15 }
+    }
 }
 
 /// How sessions are treated.
@@ -134,6 +152,7 @@ impl Default for ServerConfig {
             utc_offset_minutes: 0,
             locale: "en".into(),
             compress_to: Some(0.5),
+            verify: VerifyConfig::default(),
             sessions: SessionConfig::default(),
             trust: Trust::default(),
         }
@@ -155,6 +174,12 @@ pub enum ConfigError {
     /// No prompt can keep such a share of its tokens.
     #[error("`server.compress_to` is {0}; it must be above 0 and at most 1, which leaves prompts alone")]
     Share(f32),
+    /// What turns are verified is a share of them.
+    #[error("`server.verify_share` is {0}; it must be at least 0 and at most 1")]
+    VerifyShare(f32),
+    /// No prompt diverges by less than nothing.
+    #[error("`server.verify_divergence` is {0}; it must be a number of at least 0")]
+    VerifyDivergence(f32),
     /// No zone is so far from UTC.
     #[error("`server.utc_offset_minutes` is {0}; it must be between -{most} and {most}", most = MOST_OFFSET_MINUTES)]
     Offset(i16),
@@ -200,6 +225,13 @@ impl ServerConfig {
     fn check_habits(&self) -> Result<(), ConfigError> {
         if let Some(share) = self.compress_to.filter(|share| !(*share > 0.0 && *share <= 1.0)) {
             return Err(ConfigError::Share(share));
+        }
+        let VerifyConfig { share, most_divergence } = self.verify;
+        if !(0.0..=1.0).contains(&share) {
+            return Err(ConfigError::VerifyShare(share));
+        }
+        if most_divergence.is_nan() || most_divergence < 0.0 {
+            return Err(ConfigError::VerifyDivergence(most_divergence));
         }
         let offset = self.utc_offset_minutes;
         if offset.unsigned_abs() > MOST_OFFSET_MINUTES.unsigned_abs() {

@@ -20,7 +20,7 @@ mod session;
 mod turn;
 
 pub use app::Host;
-pub use config::{ApiKey, ConfigError, OnConflict, OnExpired, ServerConfig, SessionConfig};
+pub use config::{ApiKey, ConfigError, OnConflict, OnExpired, ServerConfig, SessionConfig, VerifyConfig};
 pub use error::ApiError;
 pub use metrics::Swaps;
 pub use serve::{ServeError, serve};

@@ -42,6 +42,8 @@ pub(crate) struct Metrics {
     policy_faults: Family<Labels<2>, Counter>,
     policy_seconds: Family<Labels<1>, Histogram, fn() -> Histogram>,
     answered_by_policy: Counter,
+    verified: Family<Labels<1>, Counter>,
+    verify_tokens: Counter,
     swaps: Swaps,
 }
 
@@ -73,6 +75,8 @@ impl Metrics {
             policy_faults: Family::default(),
             policy_seconds: Family::new_with_constructor(policy_times),
             answered_by_policy: Counter::default(),
+            verified: Family::default(),
+            verify_tokens: Counter::default(),
             swaps,
         };
         metrics.register();
@@ -106,6 +110,16 @@ impl Metrics {
             "policy_answers",
             "Turns answered or refused without the model",
             self.answered_by_policy.clone(),
+        );
+        to.register(
+            "compression_verified",
+            "Compressed prompts held against the original, by outcome",
+            self.verified.clone(),
+        );
+        to.register(
+            "compression_verify_tokens",
+            "Tokens computed only to hold compressed prompts against the original",
+            self.verify_tokens.clone(),
         );
         to.register("policy_swaps", "Changes asked for, by kind and outcome", self.swaps.0.clone());
     }
@@ -155,6 +169,12 @@ impl Metrics {
         let label = || ("policy", policy.to_owned());
         self.policy_calls.get_or_create(&[label()]).inc();
         self.policy_faults.get_or_create(&[label(), ("fault", fault.to_owned())]).inc();
+    }
+
+    /// A compressed prompt was held against the original, at the cost of so many tokens.
+    pub(crate) fn verified(&self, outcome: &'static str, tokens: usize) {
+        self.verified.get_or_create(&[("outcome", outcome.to_owned())]).inc();
+        self.verify_tokens.inc_by(tokens as u64);
     }
 
     pub(crate) fn policy_answered(&self) {

@@ -138,19 +138,26 @@ impl Guest {
 
     /// What it says its version is.
     pub fn version(&mut self, version: &str) {
-        self.description(version, "{}");
+        self.description(version, "{}", 1);
+    }
+
+    /// The schema that its dialogs are written in.
+    pub fn dialog_schema(&mut self, schema: u32) {
+        self.description("1.0.0", "{}", schema);
     }
 
     /// The schema that it wants of its configuration.
     pub fn schema(&mut self, schema: &str) {
-        self.description("1.0.0", schema);
+        self.description("1.0.0", schema, 1);
     }
 
-    fn description(&mut self, version: &str, schema: &str) {
+    fn description(&mut self, version: &str, schema: &str, dialog_schema: u32) {
         let name = self.text("guest");
         let version = self.text(version);
         let schema = self.text(schema);
-        let at = self.words(&[name.0, name.1, version.0, version.1, schema.0, schema.1, 1, 0, 0, 0, 0]);
+        let of_dialogs = [dialog_schema, 0, 0, 0, 0];
+        let named = [name.0, name.1, version.0, version.1, schema.0, schema.1];
+        let at = self.words(&[&named[..], &of_dialogs].concat());
         self.describe = address(at);
     }
 

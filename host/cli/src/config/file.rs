@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use jackfield_engine::{Activations, DiskTier, EngineConfig, KvStore, KvType};
 use jackfield_policy::RecordSettings;
-use jackfield_server::ServerConfig;
+use jackfield_server::{ServerConfig, VerifyConfig};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -168,6 +168,10 @@ pub(super) struct ServerTable {
     locale: Option<String>,
     /// Share of a prompt's tokens that compressors are asked to keep when no router decides; 1 leaves prompts alone.
     compress_to: Option<f32>,
+    /// Share of turns whose compressed prompts are held against the original: 0 for none, 1 for all.
+    verify_share: Option<f32>,
+    /// How far what the model would say next may diverge then, in nats.
+    verify_divergence: Option<f32>,
 }
 
 impl RecordTable {
@@ -255,6 +259,10 @@ impl ServerTable {
             utc_offset_minutes: self.utc_offset_minutes.unwrap_or(default.utc_offset_minutes),
             locale: self.locale.unwrap_or(default.locale),
             compress_to: self.compress_to.or(default.compress_to),
+            verify: VerifyConfig {
+                share: self.verify_share.unwrap_or(default.verify.share),
+                most_divergence: self.verify_divergence.unwrap_or(default.verify.most_divergence),
+            },
             // Not of this table.
             keys: default.keys,
             admin_key: default.admin_key,

@@ -144,6 +144,8 @@ fn key_of(error: &ConfigError, args: &ServeArgs) -> Option<String> {
             ServerError::AdminOpenToAll(_) if args.admin_listen.is_none() => "admin_listen".into(),
             ServerError::Zero(name) => format!("server.{name}"),
             ServerError::Share(_) => "server.compress_to".into(),
+            ServerError::VerifyShare(_) => "server.verify_share".into(),
+            ServerError::VerifyDivergence(_) => "server.verify_divergence".into(),
             ServerError::Offset(_) => "server.utc_offset_minutes".into(),
             ServerError::Key(number) => format!("keys.{}", number.saturating_sub(1)),
             _ => return None,

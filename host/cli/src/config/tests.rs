@@ -1,13 +1,12 @@
 //! What of a configuration is taken, and how the rest is refused.
 
-use jackfield_engine::{Activations, KvStore, KvType};
-
 use std::time::Duration;
 
+use clap::Parser;
+use jackfield_engine::{Activations, KvStore, KvType};
 use jackfield_server::{OnConflict, OnExpired, SessionConfig};
 
 use super::*;
-use clap::Parser;
 
 fn settings(toml: &str, flags: &[&str]) -> Result<Settings, ConfigError> {
     let folder = tempfile::tempdir().expect("a folder");
@@ -141,6 +140,8 @@ fn what_the_server_cannot_serve_is_named() {
         ("compress_to = 0.0", "server.compress_to"),
         ("compress_to = 1.5", "server.compress_to"),
         ("compress_to = nan", "server.compress_to"),
+        ("verify_share = 1.5", "server.verify_share"),
+        ("verify_divergence = -1.0", "server.verify_divergence"),
         ("utc_offset_minutes = 1081", "server.utc_offset_minutes"),
     ] {
         let error = refusal(&format!("[server]\n{line}"), &[]);

@@ -63,7 +63,7 @@ fn max_new_tokens(ask: &Ask, plan: Option<&Plan>, prompt: usize, context: usize)
 
 fn sampling(needs: &Needs<'_>, bias: &[Bias]) -> Sampling {
     let wanted = &needs.ask.common.sampling;
-    let logprobs = needs.ask.logprobs.or(needs.probabilities.then_some(0));
+    let logprobs = needs.ask.logprobs.map(u32::from).or(needs.probabilities.then_some(0));
     Sampling {
         temperature: wanted.temperature,
         top_k: wanted.top_k,

@@ -2,6 +2,7 @@
 
 mod answer;
 pub(crate) mod ask;
+mod compress;
 pub(crate) mod filter;
 mod job;
 pub mod measure;
@@ -10,6 +11,7 @@ mod prepare;
 pub(crate) mod prompt;
 mod source;
 pub(crate) mod trace;
+mod verify;
 
 use std::sync::Arc;
 use std::time::Duration;

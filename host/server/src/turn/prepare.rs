@@ -1,14 +1,13 @@
 //! Before the model: extract, route, compress. Synchronous, CPU bound; one hop off the async threads for all of it.
 
-use jackfield_engine::Engine;
+use jackfield_engine::{Engine, Fetch};
 use jackfield_model::Now;
 use jackfield_policy::{
-    Budget, Called, Decision, Dialog, Fault, Kind, Lineup, Member, Mode, Next, OnFault, Plan, Policy,
-    RouteRequest, Stamp, Target, Turn, apply_edits,
+    Called, Decision, Dialog, Fault, Kind, Lineup, Member, Mode, Next, OnFault, Plan, Policy, RouteRequest,
+    Stamp, Target, Turn,
 };
 
 use super::ask::{Ask, Input, for_policy, from_policy};
-use super::parts::{parts, shown_messages};
 use super::prompt;
 use super::trace::Trace;
 use crate::app::App;
@@ -70,11 +69,16 @@ impl Preparing<'_> {
         Ok(Prepared::Run { prompt, plan })
     }
 
-    fn engine(&self) -> &Engine {
+    pub(super) fn engine(&self) -> &Engine {
         &self.app.engine
     }
 
-    fn prompt(&self, messages: &[Message]) -> Result<Vec<u32>, ApiError> {
+    /// Waits for what lies below the device; gives how many leading tokens of the prompt need not be computed.
+    pub(super) fn held(&self, prompt: &[u32], coming: Fetch) -> usize {
+        coming.wait().held_tokens.max(self.engine().cached_prefix(prompt, &self.salt))
+    }
+
+    pub(super) fn prompt(&self, messages: &[Message]) -> Result<Vec<u32>, ApiError> {
         let now = Now {
             unix_s: self.turn.now.unix_ms.div_euclid(1000),
             utc_offset_s: i32::from(self.turn.now.utc_offset_minutes) * 60,
@@ -176,51 +180,8 @@ impl Preparing<'_> {
         }
     }
 
-    /// One compressor after the other. What does not make the prompt shorter is not used, nor what breaks more of a cached
-    /// prefix than it saves.
-    fn compress(
-        &mut self,
-        mut messages: Vec<Message>,
-        (mut prompt, mut held): (Vec<u32>, usize),
-        keep: f32,
-    ) -> Result<Vec<u32>, ApiError> {
-        let lineup = self.lineup;
-        let before = prompt.len();
-        for member in lineup.of_kind(Kind::Compressor) {
-            let parts = parts(self.engine(), &messages, prompt.len(), held);
-            let budget = Budget {
-                keep_tokens: (before as f32 * keep).ceil() as u32,
-                prompt_tokens: prompt.len() as u32,
-                us_per_token: self.app.us_per_token(),
-            };
-            let called = member.compress(self.turn, &parts, &budget);
-            let Some(edits) = self.settle(member, called, |edits| did::edits(edits))? else { continue };
-            if edits.is_empty() {
-                continue;
-            }
-            let shorter = shown_messages(&messages, apply_edits(&parts, &edits));
-            let compressed = self.prompt(&shorter)?;
-            let now_held = self.engine().fetch(&compressed, &self.salt).wait().held_tokens;
-            let (before, after) = (prompt.len() - held.min(prompt.len()), compressed.len() - now_held);
-            let mut note = format!("{} -> {} tokens", prompt.len(), compressed.len());
-            let is_taken = compressed.len() < prompt.len() && after <= before;
-            if is_taken {
-                member.policy().saved(prompt.len() - compressed.len());
-            } else if after > before {
-                note += &format!(": original kept, of which only {before} are to be read, not {after}");
-            } else {
-                note += ": original kept";
-            }
-            self.trace.note(&name(member.policy()), Kind::Compressor.world(), note, 0);
-            if is_taken {
-                (messages, prompt, held) = (shorter, compressed, now_held);
-            }
-        }
-        Ok(prompt)
-    }
-
     /// Books a call: its time, what it did, its fault. A fault of a policy that is open is as if it had not been there.
-    fn settle<T>(
+    pub(super) fn settle<T>(
         &mut self,
         member: &Member,
         called: Result<Called<T>, Fault>,
@@ -267,7 +228,7 @@ fn without_grammar(called: Called<Decision>) -> Result<Called<Decision>, Fault> 
 }
 
 /// What policies did, in a few words, for traces.
-mod did {
+pub(super) mod did {
     use jackfield_policy::{Decision, Edit, Next, Plan, Transition};
 
     use super::shorten;
@@ -324,7 +285,7 @@ mod did {
         text
     }
 
-    pub(super) fn edits(edits: &[Edit]) -> String {
+    pub(in crate::turn) fn edits(edits: &[Edit]) -> String {
         let dropped: u64 = edits.iter().map(|edit| u64::from(edit.at.len())).sum();
         format!("{} edits over {dropped} bytes", edits.len())
     }
