@@ -96,11 +96,15 @@ class Ours:
         pass
 
     @classmethod
-    def start(cls, file, threads, _streams, _context):
+    def start(cls, file, threads, _streams, _context, config=""):
+        """`config` is what jackfield.toml says beside the command line."""
         state = KEPT / f"state-{cls.name}"
         shutil.rmtree(state, ignore_errors=True)
-        command = [OURS, "serve", "--model", file, "--threads", threads, "--listen", "127.0.0.1:{port}",
-                   "--admin-listen", f"127.0.0.1:{free_port()}", "--state", state]
+        settings = KEPT / f"{cls.name}.toml"
+        KEPT.mkdir(parents=True, exist_ok=True)
+        settings.write_text(config)
+        command = [OURS, "serve", "--config", settings, "--model", file, "--threads", threads,
+                   "--listen", "127.0.0.1:{port}", "--admin-listen", f"127.0.0.1:{free_port()}", "--state", state]
         return Server(cls.name, command, "/health/ready")
 
 
