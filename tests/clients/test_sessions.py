@@ -44,7 +44,8 @@ def test_what_was_computed_is_not_computed_again(client):
     later = say(client, "cached", "And then?")
     assert later.usage.prompt_tokens_details.cached_tokens > 100
     other = say(client, "other", "And then?")
-    assert other.usage.prompt_tokens_details.cached_tokens == 0
+    # What the template puts before every dialog is the same for all.
+    assert other.usage.prompt_tokens_details.cached_tokens < 32
 
 
 def test_the_raw_response_names_the_turn(client):
