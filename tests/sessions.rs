@@ -254,14 +254,14 @@ fn what_is_deleted_behind_a_turn_is_gone_when_it_has_been_answered() {
 
 #[test]
 fn use_renews_a_session_and_one_that_expired_says_so() {
-    let host = host("[sessions]\nttl_s = 2");
+    let host = host("[sessions]\nttl_s = 4");
     for _ in 0..4 {
         whole(&host.api, CHAT, &turn("kept", "hello"));
-        thread::sleep(Duration::from_secs(1));
+        thread::sleep(Duration::from_millis(1500));
     }
     assert_eq!(shown(&host.api, "kept")["turns"], 4);
     whole(&host.api, CHAT, &turn("left", "hello"));
-    thread::sleep(Duration::from_millis(2500));
+    thread::sleep(Duration::from_millis(4500));
     let gone = host.api.post(CHAT, &turn("left", "are you there?"));
     refused(&gone, 410, "session_expired", "session");
     assert!(gone.text().contains("POST /v1/sessions"), "{}", gone.text());
