@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Dialog, Message, Role, Slot};
+use crate::{Dialog, Message, Slot};
 
 /// Everything that is kept of a dialog between two turns.
 ///
@@ -157,11 +157,6 @@ impl PastTurn {
         let messages = self.messages.iter().map(Message::size_bytes).sum::<usize>();
         let slots = self.change.set.iter().map(Slot::size_bytes).sum::<usize>();
         size_of::<PastTurn>() + messages + slots + self.change.cleared.iter().map(String::len).sum::<usize>()
-    }
-
-    /// What the assistant said in it.
-    pub fn answer(&self) -> Option<&Message> {
-        self.messages.last().filter(|message| message.role == Role::Assistant)
     }
 }
 

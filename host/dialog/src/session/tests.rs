@@ -1,5 +1,5 @@
 use super::*;
-use crate::Value;
+use crate::{Role, Value};
 
 fn slot(name: &str, value: &str, turn: u32) -> Slot {
     Slot {

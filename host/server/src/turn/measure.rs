@@ -13,7 +13,7 @@ use super::ask::{Ask, Caller};
 use super::filter::{Chain, FilterFault};
 use super::prepare::Prepared;
 
-use crate::app::{App, Host, unix_time};
+use crate::app::{App, Host, unix_ms};
 use crate::error::ApiError;
 use crate::openai::request;
 use crate::serve::ServeError;
@@ -55,7 +55,7 @@ impl Measured {
             tenant: TENANT.into(),
             id: app.new_id(""),
             headers: HeaderMap::new(),
-            unix_ms: i64::try_from(unix_time().as_millis()).unwrap_or(i64::MAX),
+            unix_ms: unix_ms(),
         };
         let mut trace = Trace::default();
         let began = Instant::now();

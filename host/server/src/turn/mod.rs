@@ -51,12 +51,11 @@ struct Opened {
 pub(crate) async fn begin(
     app: &Arc<App>,
     caller: Caller,
-    ask: Ask,
+    mut ask: Ask,
     trace: &mut Trace,
 ) -> Result<Answer, ApiError> {
     let started = Instant::now();
     app.check_model(&ask.common.model)?;
-    let mut ask = ask;
     let opened = open(app, &caller, &mut ask).await?;
     trace.generation = opened.lineup.generation();
     trace.session = opened.session.as_ref().map(OpenSession::note);
