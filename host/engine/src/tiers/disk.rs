@@ -257,13 +257,13 @@ pub(crate) fn now() -> Rank {
 }
 
 fn rank_of(time: SystemTime) -> Rank {
-    Rank(time.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64)
+    Rank(time.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as u64)
 }
 
 fn times(rank: Rank) -> FileTimes {
     // Beyond this no file system goes.
-    let ms = rank.0.min(1 << 42);
-    FileTimes::new().set_modified(UNIX_EPOCH + Duration::from_millis(ms))
+    let us = rank.0.min(1 << 52);
+    FileTimes::new().set_modified(UNIX_EPOCH + Duration::from_micros(us))
 }
 
 fn of_system(error: io::Error) -> Rejection {

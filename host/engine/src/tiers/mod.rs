@@ -337,5 +337,5 @@ impl Inner {
 
 /// When a block that is to be kept for so long counts as last used.
 fn rank(keep_for: Duration) -> Rank {
-    Rank(now().0.saturating_add(u64::try_from(keep_for.as_millis()).unwrap_or(u64::MAX)))
+    Rank(now().0.saturating_add(u64::try_from(keep_for.as_micros()).unwrap_or(u64::MAX)))
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use jackfield_scheduler::BlockHash;
 
-/// When a block counts as last used, in milliseconds since 1970. One that is to be kept for an hour ranks as if it had been
+/// When a block counts as last used, in microseconds since 1970. One that is to be kept for an hour ranks as if it had been
 /// used in an hour: until then all goes before it that is used now, and afterwards it is as old as it seems.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rank(pub(crate) u64);
