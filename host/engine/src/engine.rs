@@ -55,6 +55,8 @@ pub struct EngineStats {
     pub max_in_flight: usize,
     /// Texts being scored.
     pub scoring: usize,
+    /// Counter: how long the engine thread has had something to do, the device's own time included.
+    pub busy: Duration,
     /// The tiers below the device.
     pub kv: KvStats,
 }
@@ -257,6 +259,7 @@ impl Engine {
             in_flight: self.shared.in_flight.taken(),
             max_in_flight: self.shared.in_flight.most,
             scoring: self.shared.scoring.taken(),
+            busy: self.shared.busy(),
             kv: self.shared.tiers().map(Tiers::stats).unwrap_or_default(),
         }
     }

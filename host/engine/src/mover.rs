@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use jackfield_scheduler::{BlockHash, BlockId, Demoted};
+use jackfield_scheduler::{BlockHash, BlockId, Demoted, tail_hashes};
 
 use crate::runner::ModelRunner;
 use crate::shared::Shared;
@@ -43,22 +43,34 @@ impl Mover {
         }
     }
 
-    /// Brings back what memory has of a prompt and the arena has not. `chain`: its blocks that need not be computed.
-    pub(crate) fn adopt(&self, runner: &mut ModelRunner, chain: &[BlockHash]) {
+    /// Brings back what memory has of a prompt and the arena has not. `chain`: its blocks that need not be computed, to which the
+    /// beginning of another may be added.
+    pub(crate) fn adopt(
+        &self,
+        runner: &mut ModelRunner,
+        mut chain: Vec<BlockHash>,
+        prompt: &[u32],
+        salt: &[u8; 32],
+    ) {
         let Some(tiers) = self.shared.tiers() else { return };
-        let absent: Vec<usize> = {
+        let mut absent: Vec<usize> = {
             let scheduler = self.shared.scheduler();
             (0..chain.len()).filter(|link| scheduler.find(&chain[*link]).is_none()).collect()
         };
-        if absent.is_empty() {
-            return;
+        let mut payloads = tiers.leading(absent.iter().map(|link| chain[*link]));
+        let whole = absent.get(payloads.len()).copied().unwrap_or(chain.len());
+        if let Some((name, payload)) = self.begun(tiers, &chain, whole, prompt, salt) {
+            chain.truncate(whole);
+            absent.truncate(payloads.len());
+            absent.push(whole);
+            chain.push(name);
+            payloads.push(payload);
         }
-        let payloads = tiers.leading(absent.iter().map(|link| chain[*link]));
-        let payload = |link: &usize| absent.binary_search(link).ok().and_then(|at| payloads.get(at));
         if payloads.is_empty() {
             return;
         }
-        let adoption = self.shared.scheduler().adopt(chain, |link| payload(&link).is_some());
+        let payload = |link: &usize| absent.binary_search(link).ok().and_then(|at| payloads.get(at));
+        let adoption = self.shared.scheduler().adopt(&chain, |link| payload(&link).is_some());
         self.save(runner, &adoption.demoted);
         for adopted in &adoption.adopted {
             if let Some(payload) = payload(&adopted.link) {
@@ -66,6 +78,23 @@ impl Mover {
             }
         }
         tiers.count_promoted(adoption.adopted.len());
+    }
+
+    /// The beginning of the block after `whole` ones, from memory: more of it than the arena has, or none. It leaves memory, since
+    /// whoever takes it writes on in it.
+    fn begun(
+        &self,
+        tiers: &Tiers,
+        chain: &[BlockHash],
+        whole: usize,
+        prompt: &[u32],
+        salt: &[u8; 32],
+    ) -> Option<(BlockHash, Bytes)> {
+        let usable = &prompt[..prompt.len().saturating_sub(1)];
+        let names = tail_hashes(usable, salt, self.shared.block_size, chain, whole);
+        let scheduler = self.shared.scheduler();
+        let mut more = names.into_iter().take_while(|name| scheduler.find(name).is_none());
+        more.find_map(|name| Some((name, tiers.take(&name)?)))
     }
 
     /// Takes note of blocks that are to be copied down, each with its place in its chain.

@@ -21,6 +21,7 @@ pub(crate) struct Shared {
     pub(crate) scoring: Places,
     pub(crate) max_choices: usize,
     next_request: AtomicU64,
+    busy_us: AtomicU64,
     closed: AtomicBool,
 }
 
@@ -34,6 +35,7 @@ impl Shared {
             scoring: Places::new(config.max_scoring),
             max_choices: config.max_running,
             next_request: AtomicU64::new(0),
+            busy_us: AtomicU64::new(0),
             closed: AtomicBool::new(false),
         }
     }
@@ -60,6 +62,15 @@ impl Shared {
 
     pub(crate) fn tiers(&self) -> Option<&Tiers> {
         self.tiers.as_ref()
+    }
+
+    /// The engine thread has had something to do for so much longer.
+    pub(crate) fn note_busy(&self, more: Duration) {
+        self.busy_us.fetch_add(u64::try_from(more.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    pub(crate) fn busy(&self) -> Duration {
+        Duration::from_micros(self.busy_us.load(Ordering::Relaxed))
     }
 
     /// The engine thread has failed.

@@ -137,27 +137,32 @@ impl Worker {
 
     fn serve(&mut self) -> Result<(), EngineFault> {
         self.model.cpu().tie_caller();
-        while self.drain_inbox().is_ok() {
+        loop {
+            let begun = Instant::now();
+            let Ok(waited) = self.drain_inbox() else { return Ok(()) };
             self.mover.keep_some(&self.runner);
             let plan = self.shared.scheduler().schedule(self.now());
             self.step(&plan)?;
             self.shared.scheduler().recycle(plan);
+            self.shared.note_busy(begun.elapsed().saturating_sub(waited));
         }
-        Ok(())
     }
 
-    /// Takes what has come; waits for more when there is nothing else to do.
-    fn drain_inbox(&mut self) -> Result<(), Closed> {
+    /// Takes what has come; waits for more when there is nothing else to do, and says how long.
+    fn drain_inbox(&mut self) -> Result<Duration, Closed> {
+        let mut waited = Duration::ZERO;
         if self.is_idle() {
+            let begun = Instant::now();
             let command = self.inbox.recv().map_err(|RecvError| Closed)?;
+            waited = begun.elapsed();
             self.obey(command);
         }
         loop {
             match self.inbox.try_recv() {
                 Ok(command) => self.obey(command),
-                Err(TryRecvError::Empty) => return Ok(()),
+                Err(TryRecvError::Empty) => return Ok(waited),
                 Err(TryRecvError::Disconnected) if self.is_idle() => return Err(Closed),
-                Err(TryRecvError::Disconnected) => return Ok(()),
+                Err(TryRecvError::Disconnected) => return Ok(waited),
             }
         }
     }
@@ -182,7 +187,7 @@ impl Worker {
 
     fn admit(&mut self, submission: Submission) {
         let Submission { id, job, chain, seed, responder, admission } = submission;
-        self.mover.adopt(&mut self.runner, &chain);
+        self.mover.adopt(&mut self.runner, chain, &job.prompt, &job.salt);
         let request = Request {
             id,
             prompt: job.prompt.clone(),

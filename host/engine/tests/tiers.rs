@@ -146,6 +146,28 @@ async fn a_kept_dialog_is_found_with_its_answer() {
 }
 
 #[tokio::test]
+async fn a_dialog_goes_on_where_it_stopped_and_not_at_the_last_whole_block() {
+    let host = engine(|config| {
+        scarce(config);
+        config.kv_store = KvStore::Same;
+    });
+    for number in 1..=2 {
+        let mut first = Job { max_new_tokens: 8, ..ask(&host, number) };
+        first.sampling.logprobs = Some(0);
+        let said = [prompt(number), run(&host, first).await.ids()].concat();
+        if number == 2 {
+            push_out(&host, number).await;
+        }
+        let next = Job { prompt: [said.clone(), vec![80, 81, 82]].concat(), ..job(&host, "x") };
+        let warm = run(&host, next.clone()).await;
+        assert_eq!(warm.usage.cached_tokens, said.len() - 1, "dialog {number}");
+        assert!(!warm.usage.cached_tokens.is_multiple_of(BLOCK));
+        let cold = engine(|config| config.kv_memory_bytes = 0);
+        assert_eq!(warm.choices, run(&cold, next).await.choices, "dialog {number}");
+    }
+}
+
+#[tokio::test]
 async fn what_memory_gives_up_goes_to_disk_and_comes_back() {
     let folder = tempfile::tempdir().expect("a folder");
     let host = engine(|config| {

@@ -66,12 +66,20 @@ impl Scheduler {
         // Shared before anything is counted or evicted: a block found here must neither be taken from under it, nor
         // counted as free.
         let mut table = self.share_cached(rank.id);
+        let mut hit_tokens = table.len() * self.config.block_size;
+        let begun = self.share_begun(rank.id, table.len());
+        if let Some((block, tokens)) = begun {
+            table.push(block);
+            hit_tokens += tokens;
+        }
         need.blocks = self.config.blocks_for(known) - table.len();
         if !self.room().fits(need) && !self.make_room(rank, need, draft) {
             self.blocks.release_all(&table);
             return false;
         }
-        let hit_tokens = table.len() * self.config.block_size;
+        if let Some((block, _)) = begun {
+            self.blocks.conceal(block);
+        }
         table.extend((0..need.blocks).map_while(|_| self.blocks.take()));
         self.counters.looked_up_tokens += known as u64;
         self.start(rank, table, hit_tokens);
@@ -98,6 +106,17 @@ impl Scheduler {
         (0..sequence.cacheable_blocks(block_size))
             .map_while(|block| blocks.share_found(&sequence.hash_of(block, block_size)?))
             .collect()
+    }
+
+    /// The block that goes on after these, if somebody began it with the same tokens and left; owned, and how many of its positions
+    /// are computed. Once it is [concealed](crate::blocks::Blocks::conceal) the rest of it may be written.
+    fn share_begun(&mut self, key: SequenceId, whole: usize) -> Option<(BlockId, usize)> {
+        let block_size = self.config.block_size;
+        let sequence = self.sequences.get_mut(&key).filter(|_| self.config.prefix_cache)?;
+        let blocks = &mut self.blocks;
+        sequence
+            .tails_after(whole, block_size)
+            .find_map(|(tokens, name)| Some((blocks.share_unowned(&name)?, tokens)))
     }
 
     fn room(&self) -> Room {

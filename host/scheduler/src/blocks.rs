@@ -39,6 +39,20 @@ impl Blocks {
         Some(block)
     }
 
+    /// One more owner for a block that nobody owns and that holds what goes by this name, if there is one.
+    pub(crate) fn share_unowned(&mut self, name: &BlockHash) -> Option<BlockId> {
+        let block = self.cache.find(name).filter(|block| self.pool.owners(*block) == 0)?;
+        self.pool.share(block);
+        Some(block)
+    }
+
+    /// Nobody finds this block any more, so that its owner may write behind what it holds.
+    pub(crate) fn conceal(&mut self, block: BlockId) {
+        if let Some(name) = self.pool.conceal(block) {
+            self.cache.forget(&name);
+        }
+    }
+
     /// Gives up a table. The last block goes first, so that of a prefix that nobody uses the end is evicted before the
     /// beginning, without which the end could not be found.
     pub(crate) fn release_all(&mut self, table: &[BlockId]) {

@@ -112,7 +112,21 @@ impl Scheduler {
         }
     }
 
+    /// Lets who goes on with the same tokens find the block that is not full, unless it is another's as well.
+    fn leave_tail(&mut self, key: SequenceId) {
+        let block_size = self.config.block_size;
+        let Some(sequence) = self.sequences.get_mut(&key).filter(|_| self.config.prefix_cache) else {
+            return;
+        };
+        let Some(name) = sequence.tail(block_size) else { return };
+        let block = sequence.table[sequence.computed / block_size];
+        if self.blocks.pool.owners(block) == 1 {
+            self.blocks.publish(block, name);
+        }
+    }
+
     fn finish(&mut self, choice: SequenceId, reason: FinishReason, events: &mut Vec<Event>) {
+        self.leave_tail(choice);
         let Some(sequence) = self.remove(choice) else { return };
         self.choices.remove(&choice);
         events.push(Event::Finished { sequence: choice, reason, tokens: sequence.generated() });

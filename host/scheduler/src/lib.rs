@@ -38,6 +38,8 @@
 //!   again later, mostly from the prefix cache.
 //! - **Sharing.** Whole, computed blocks are published under a salted hash chain. The `n` choices of a request share
 //!   the blocks of its prompt; who writes into a block that others read gets a copy first.
+//! - **Tails.** The last block of a sequence that ends is published as well, full or not, under the name of what is in it. Who goes
+//!   on with just these tokens, as the next turn of a dialog does, takes that block over and writes on in it.
 //! - **Tiers.** A plan says what the cache loses to it ([`Plan::demoted`]), while that is still in place to be copied
 //!   elsewhere. [`Scheduler::adopt`] makes room for blocks that come back, and publishes them: to all else they are cached as if
 //!   they had been computed here.
@@ -74,6 +76,6 @@ pub use adopt::{Adopted, Adoption};
 pub use config::{Config, ConfigError, LINGER_MS};
 pub use event::{Event, FinishReason, Sampled, Stats, Usage};
 pub use plan::{CopyBlock, Demoted, Plan, Work};
-pub use prefix::{BlockHash, block_hashes};
+pub use prefix::{BlockHash, block_hashes, tail_hashes};
 pub use request::{AddError, BlockId, Millis, Request, RequestId, SequenceId};
 pub use scheduler::Scheduler;

@@ -103,6 +103,11 @@ impl BlockPool {
         self.at_mut(block).holds = Some(prefix);
     }
 
+    /// A used block holds nothing that others know of from now on. Says what it was known by.
+    pub(crate) fn conceal(&mut self, block: BlockId) -> Option<BlockHash> {
+        self.at_mut(block).holds.take()
+    }
+
     /// The free blocks in the order in which they will be given out.
     pub(crate) fn free_in_order(&self) -> impl Iterator<Item = BlockId> + '_ {
         let cached = std::iter::successors(self.oldest, |block| self.at(*block).newer);

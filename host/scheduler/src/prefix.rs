@@ -20,6 +20,21 @@ pub fn block_hashes(tokens: &[u32], salt: &[u8; 32], block_size: usize) -> Vec<B
     chain.links
 }
 
+/// The names of what may be kept of a block that was never filled: of the one after `blocks` whole ones, its first tokens, as many
+/// as `tokens` has of it and then fewer and fewer. `chain` names the whole ones, as [`block_hashes`] does.
+pub fn tail_hashes(
+    tokens: &[u32],
+    salt: &[u8; 32],
+    block_size: usize,
+    chain: &[BlockHash],
+    blocks: usize,
+) -> Vec<BlockHash> {
+    let chain = Chain { links: chain.to_vec(), ..Chain::new(salt, block_size) };
+    let begun = tokens.get(blocks * block_size..).unwrap_or_default();
+    let begun = &begun[..begun.len().min(block_size - 1)];
+    (1..=begun.len()).rev().filter_map(|some| chain.tail(blocks, begun[..some].iter().copied())).collect()
+}
+
 impl BlockHash {
     /// A hash that was written down.
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
@@ -71,27 +86,45 @@ impl Chain {
         self.links.get(block).copied()
     }
 
-    /// Adds the next block. What is hashed is framed: the link before (32 bytes), the count, then 4 bytes a token.
+    /// Adds the next block.
     pub(crate) fn push(&mut self, tokens: impl ExactSizeIterator<Item = u32>) -> BlockHash {
-        let before = self.links.last().unwrap_or(&self.root);
-        let mut hasher = blake3::Hasher::new_derive_key("jackfield 2025 prefix chain, block");
-        hasher.update(&before.0).update(&(tokens.len() as u64).to_le_bytes());
-        // A hasher call per token costs more than the hash.
-        let mut bytes = [0; 256];
-        let mut filled = 0;
-        for token in tokens {
-            bytes[filled..filled + 4].copy_from_slice(&token.to_le_bytes());
-            filled += 4;
-            if filled == bytes.len() {
-                hasher.update(&bytes);
-                filled = 0;
-            }
-        }
-        hasher.update(&bytes[..filled]);
-        let link = BlockHash(*hasher.finalize().as_bytes());
+        let link = link(self.links.last().unwrap_or(&self.root), tokens);
         self.links.push(link);
         link
     }
+
+    /// The name of some tokens after `blocks` blocks, which do not fill another one. None when these are not hashed yet.
+    pub(crate) fn tail(
+        &self,
+        blocks: usize,
+        tokens: impl ExactSizeIterator<Item = u32>,
+    ) -> Option<BlockHash> {
+        let before = match blocks {
+            0 => Some(self.root),
+            _ => self.get(blocks - 1),
+        };
+        Some(link(&before?, tokens))
+    }
+}
+
+/// What is hashed is framed: the link before (32 bytes), the count, then 4 bytes a token. So the beginning of a block has another
+/// name than the block.
+fn link(before: &BlockHash, tokens: impl ExactSizeIterator<Item = u32>) -> BlockHash {
+    let mut hasher = blake3::Hasher::new_derive_key("jackfield 2025 prefix chain, block");
+    hasher.update(&before.0).update(&(tokens.len() as u64).to_le_bytes());
+    // A hasher call per token costs more than the hash.
+    let mut bytes = [0; 256];
+    let mut filled = 0;
+    for token in tokens {
+        bytes[filled..filled + 4].copy_from_slice(&token.to_le_bytes());
+        filled += 4;
+        if filled == bytes.len() {
+            hasher.update(&bytes);
+            filled = 0;
+        }
+    }
+    hasher.update(&bytes[..filled]);
+    BlockHash(*hasher.finalize().as_bytes())
 }
 
 impl PrefixCache {

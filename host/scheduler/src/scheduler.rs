@@ -173,11 +173,16 @@ impl Scheduler {
         let block_size = self.config.block_size;
         let mut chain = Chain::new(salt, block_size);
         let usable = &prompt[..prompt.len().saturating_sub(1)];
-        let held = usable
+        let whole = usable
             .chunks_exact(block_size)
             .take_while(|block| self.blocks.cache.find(&chain.push(block.iter().copied())).is_some())
             .count();
-        held * block_size
+        let held = whole * block_size;
+        let begun = &usable[held..usable.len().min(held + block_size - 1)];
+        let tail = |tokens: usize| chain.tail(whole, begun[..tokens].iter().copied());
+        let is_held =
+            |tokens: &usize| tail(*tokens).is_some_and(|name| self.blocks.cache.find(&name).is_some());
+        held + (1..=begun.len()).rev().find(is_held).unwrap_or(0)
     }
 
     /// The block that holds a prefix, used or free. What it holds stays until the next plan or adoption.

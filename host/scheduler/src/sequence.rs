@@ -125,6 +125,36 @@ impl Sequence {
         self.chain.get(block)
     }
 
+    /// The name of what is computed of the block that is not full yet, if anything is.
+    pub(crate) fn tail(&mut self, block_size: usize) -> Option<BlockHash> {
+        let whole = self.computed / block_size;
+        self.begun_after(whole, self.computed, block_size)
+    }
+
+    /// The names under which the beginning of its block after `whole` whole ones may be found, with the number of tokens; the
+    /// longest first. One token at least is not in it.
+    pub(crate) fn tails_after(
+        &mut self,
+        whole: usize,
+        block_size: usize,
+    ) -> impl Iterator<Item = (usize, BlockHash)> + '_ {
+        let start = whole * block_size;
+        let most = (self.known() - 1).saturating_sub(start).min(block_size - 1);
+        (1..=most)
+            .rev()
+            .filter_map(move |some| Some((some, self.begun_after(whole, start + some, block_size)?)))
+    }
+
+    fn begun_after(&mut self, whole: usize, end: usize, block_size: usize) -> Option<BlockHash> {
+        let start = whole * block_size;
+        if self.score || start == end {
+            return None;
+        }
+        whole.checked_sub(1).map(|last| self.hash_of(last, block_size));
+        let Sequence { prompt, generated, chain, .. } = self;
+        chain.tail(whole, (start..end).map(|position| token_at(prompt, generated, position)))
+    }
+
     /// Whole blocks that may come from the cache: at least one token must be computed, since somebody waits for logits. Of
     /// one that is scored all must be.
     pub(crate) fn cacheable_blocks(&self, block_size: usize) -> usize {

@@ -253,6 +253,11 @@ fn reader(
                 ("prefix_hit_tokens", "Tokens taken from the prefix cache", s.hit_tokens),
                 ("prefix_looked_up_tokens", "Tokens looked up in the prefix cache", s.looked_up_tokens),
                 ("computed_tokens", "Tokens computed", s.computed_tokens),
+                (
+                    "engine_busy_microseconds",
+                    "Time in which the engine had something to do",
+                    u64::try_from(stats.busy.as_micros()).unwrap_or(u64::MAX),
+                ),
                 ("scored_tokens", "Tokens computed for their probabilities alone", s.scored_tokens),
                 ("recomputed_tokens", "Tokens computed again after a preemption", s.recomputed_tokens),
                 ("preemptions", "Sequences that lost their blocks", s.preemptions),

@@ -191,6 +191,13 @@ impl Tiers {
         found
     }
 
+    /// A block that is in memory, and is not any more.
+    pub(crate) fn take(&self, prefix: &BlockHash) -> Option<Bytes> {
+        let taken = self.shared.memory().remove(prefix);
+        self.shared.counters.memory.hits.add(usize::from(taken.is_some()));
+        taken
+    }
+
     /// So many blocks are back in the arena.
     pub(crate) fn count_promoted(&self, blocks: usize) {
         self.shared.counters.promoted.add(blocks);

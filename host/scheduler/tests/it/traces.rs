@@ -135,7 +135,7 @@ fn a_sequence_without_a_sample_tries_again() {
               s1 3+1 [b2] > s1
               = s0 token 131, s0 finished length after 2, s1 token 853
             step 3: 1 tokens
-              s1 4+1 [b2 b1] > s1
+              s1 4+1 [b2 b3] > s1
               = s1 token 873, s1 finished length after 2, r0 done prompt=4 completion=4 cached=0
         "#]],
     );

@@ -5,7 +5,7 @@ use std::num::NonZero;
 
 use jackfield_scheduler::{
     AddError, Adoption, BlockHash, BlockId, Config, Demoted, Event, FinishReason, Millis, Plan, Request,
-    RequestId, Sampled, Scheduler, SequenceId, Usage, Work, block_hashes,
+    RequestId, Sampled, Scheduler, SequenceId, Usage, Work, block_hashes, tail_hashes,
 };
 
 use crate::stream::{StopAt, Stream, alone};
@@ -18,6 +18,8 @@ pub(crate) struct World {
     arena: Vec<Option<u64>>,
     /// What was in the blocks that were given to something else.
     tier: BTreeMap<BlockHash, Vec<u64>>,
+    /// How many positions count of blocks that were left begun.
+    begun: BTreeMap<BlockHash, usize>,
     /// Every sequence there ever was; the cancelled and finished ones too.
     streams: BTreeMap<SequenceId, Stream>,
     pub(crate) requests: BTreeMap<RequestId, Watched>,
@@ -47,6 +49,7 @@ impl World {
             now: Millis(0),
             arena: vec![None; config.blocks * config.block_size],
             tier: BTreeMap::new(),
+            begun: BTreeMap::new(),
             config,
             streams: BTreeMap::new(),
             requests: BTreeMap::new(),
@@ -220,9 +223,17 @@ impl World {
 
     /// Brings back what the tier has of these tokens, but for every so-manieth block of them, which it loses.
     pub(crate) fn adopt(&mut self, tokens: &[u32], salt: &[u8; 32], lost: Option<usize>) -> Adoption {
-        let chain = block_hashes(tokens, salt, self.config.block_size);
+        let mut chain = block_hashes(tokens, salt, self.config.block_size);
         for prefix in chain.iter().step_by(lost.unwrap_or(usize::MAX)).filter(|_| lost.is_some()) {
             self.tier.remove(prefix);
+        }
+        // Where nobody has the next block whole, somebody may have its beginning.
+        let held = |name: &BlockHash| self.tier.contains_key(name) || self.scheduler.find(name).is_some();
+        let whole = chain.iter().take_while(|prefix| held(prefix)).count();
+        let tails = tail_hashes(tokens, salt, self.config.block_size, &chain, whole);
+        if let Some(tail) = tails.into_iter().find(held) {
+            chain.truncate(whole);
+            chain.push(tail);
         }
         let free = self.scheduler.stats().free_blocks;
         let before: Vec<_> = chain.iter().map(|prefix| self.scheduler.find(prefix)).collect();
@@ -253,7 +264,8 @@ impl World {
     /// Copies out what was given to something else; it must be there still, and whole.
     fn save(&mut self, demoted: &[Demoted]) {
         for Demoted { block, prefix } in demoted {
-            let slots = (0..self.config.block_size).map(|offset| self.arena[self.slot(*block, offset)]);
+            let filled = self.begun.get(prefix).copied().unwrap_or(self.config.block_size);
+            let slots = (0..filled).map(|offset| self.arena[self.slot(*block, offset)]);
             let marks: Vec<u64> = slots.map(|mark| mark.expect("a slot was never written")).collect();
             if let Some(earlier) = self.tier.insert(*prefix, marks.clone()) {
                 assert_eq!(earlier, marks, "{block} was demoted as something else");
@@ -327,6 +339,7 @@ impl World {
             Event::Finished { sequence, reason, tokens } => {
                 assert_eq!(tokens, self.streams[&sequence].generated(), "{event}");
                 self.decoding.remove(&sequence);
+                self.note_tail(sequence);
                 let open =
                     self.requests.values_mut().find(|watched| watched.open().any(|open| open == sequence));
                 open.expect("finished twice, or after it was cancelled").finished.insert(sequence, reason);
@@ -339,6 +352,19 @@ impl World {
                 );
                 watched.done = Some(usage);
             }
+        }
+    }
+
+    /// All of a sequence that has ended is in the arena but its last token.
+    fn note_tail(&mut self, id: SequenceId) {
+        let watched = self.requests.values().find(|watched| watched.sequences.contains(&id));
+        let salt = watched.expect("it was asked for").request.salt;
+        let (tokens, block_size) = (&self.streams[&id].tokens, self.config.block_size);
+        let computed = &tokens[..tokens.len() - 1];
+        let chain = block_hashes(computed, &salt, block_size);
+        let tails = tail_hashes(computed, &salt, block_size, &chain, chain.len());
+        if let Some(longest) = tails.first() {
+            self.begun.insert(*longest, computed.len() % block_size);
         }
     }
 

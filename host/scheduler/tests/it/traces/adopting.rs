@@ -26,13 +26,13 @@ fn an_evicted_prompt_is_found_again() {
             step 2: s1 finished length after 1
             step 2: r1 done prompt=13 completion=1 cached=0
             a: 0 of 9 tokens held
-            adopted b0 b1, demote b1
+            adopted b0 b1 b2, demote b0, demote b1, demote b2
             a: 8 of 9 tokens held
             c is s2
-            step 3: 3 tokens, demote b3
-              s2 8+3 [b0 b1 b3] > s2
-              = s2 token 108, s2 finished length after 1, r2 done prompt=11 completion=1 cached=8
-            used=0 free=4 cached=3 looked_up=33 hit=8 computed=25 evicted=4
+            step 3: 2 tokens
+              s2 9+2 [b0 b1 b2] > s2
+              = s2 token 108, s2 finished length after 1, r2 done prompt=11 completion=1 cached=9
+            used=0 free=4 cached=4 looked_up=33 hit=9 computed=24 evicted=6
         "#]],
     );
 }
@@ -57,8 +57,8 @@ fn another_salt_finds_nothing() {
             step 2: r1 done prompt=13 completion=1 cached=0
             c is s2
             adopted
-            step 3: 9 tokens, demote b1, demote b3
-              s2 0+9 [b0 b1 b3] > s2
+            step 3: 9 tokens, demote b0, demote b1, demote b2
+              s2 0+9 [b0 b1 b2] > s2
               = s2 token 351, s2 finished length after 1, r2 done prompt=9 completion=1 cached=0
         "#]],
     );
@@ -85,9 +85,9 @@ fn nothing_is_adopted_while_a_step_writes_to_what_is_free() {
             c is s2
             c cancelled, used=0 free=4
             adopted
-            step 3: 8 tokens, demote b1
+            step 3: 8 tokens, demote b0, demote b1
               s2 0+8 [b0 b1] > s2
-            adopted b0 b1
+            adopted b0 b1 b2, demote b2
         "#]],
     );
 }

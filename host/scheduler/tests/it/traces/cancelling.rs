@@ -25,7 +25,7 @@ fn in_the_queue() {
             b unknown, used=1 free=31
             step 2: s0 finished length after 2
             step 2: r0 done prompt=4 completion=2 cached=0
-            used=0 free=32 cached=1 looked_up=4 computed=5
+            used=0 free=32 cached=2 looked_up=4 computed=5
         "#]],
     );
 }
@@ -234,7 +234,7 @@ fn a_choice_that_was_preempted() {
             a.1 cancelled, used=4 free=2
             step 7: s0 finished length after 7
             step 7: r0 done prompt=3 completion=11 cached=0
-            used=0 free=6 cached=5 looked_up=3 computed=12 preemptions=1 evicted=1
+            used=0 free=6 cached=6 looked_up=3 computed=12 preemptions=1 evicted=1
         "#]],
     );
 }

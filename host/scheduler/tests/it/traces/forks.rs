@@ -67,7 +67,7 @@ fn a_preempted_choice_comes_back_by_itself() {
             step 7: s0 finished length after 7
             step 10: s1 finished length after 7
             step 10: r0 done prompt=3 completion=14 cached=0
-            used=0 free=6 cached=5 looked_up=10 hit=4 computed=17 recomputed=2 preemptions=1 evicted=3
+            used=0 free=6 cached=6 looked_up=10 hit=4 computed=17 recomputed=2 preemptions=1 evicted=4
         "#]],
     );
 }

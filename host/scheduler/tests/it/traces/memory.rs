@@ -62,7 +62,7 @@ fn the_cache_spares_most_of_the_recomputing() {
             step 8: r0 done prompt=3 completion=8 cached=0
             step 9: s1 finished length after 5
             step 9: r1 done prompt=5 completion=5 cached=0
-            used=0 free=7 cached=6 looked_up=17 hit=4 computed=23 recomputed=4 preemptions=1 evicted=5
+            used=0 free=7 cached=7 looked_up=17 hit=4 computed=23 recomputed=4 preemptions=1 evicted=5
         "#]],
     );
 }
@@ -140,7 +140,7 @@ fn one_that_needs_the_whole_pool_gets_it() {
             step 5: r1 done prompt=16 completion=1 cached=0
             step 9: s2 finished length after 4
             step 9: r2 done prompt=4 completion=4 cached=0
-            used=0 free=4 cached=3 looked_up=24 computed=30 evicted=3
+            used=0 free=4 cached=4 looked_up=24 computed=30 evicted=4
         "#]],
     );
 }
@@ -148,7 +148,7 @@ fn one_that_needs_the_whole_pool_gets_it() {
 #[test]
 fn the_longest_unused_is_evicted_first() {
     check(
-        "config block=4 blocks=6
+        "config block=4 blocks=7
          add a prompt=8 max=1
          run
          add b prompt=8 max=1
@@ -175,7 +175,7 @@ fn the_longest_unused_is_evicted_first() {
             step 4: r3 done prompt=12 completion=1 cached=0
             again: 8 of 9 tokens held
             b: 4 of 8 tokens held
-            used=0 free=6 cached=6 looked_up=37 hit=8 computed=29 evicted=1
+            used=0 free=7 cached=7 looked_up=37 hit=8 computed=29 evicted=1
         "#]],
     );
 }

@@ -167,13 +167,13 @@ fn a_beginning_in_the_cache_counts_as_read() {
             step 3: r0 done prompt=19 completion=1 cached=0
             long is s1
             step 4: 8 tokens
-              s1 0+8 [b4 b5]
+              s1 0+8 [b5 b6]
             second is s2
             step 6: 5 tokens
-              s2 16+5 [b0 b1 b2 b3 b14 b15] > s2
+              s2 16+5 [b0 b1 b2 b3 b15 b16] > s2
               = s2 token 422, s2 finished length after 1, r2 done prompt=21 completion=1 cached=16
             step 5: 8 tokens
-              s1 8+8 [b4 b5 b6 b7]
+              s1 8+8 [b5 b6 b7 b8]
             step 9: s1 finished length after 1
             step 9: r1 done prompt=40 completion=1 cached=0
         "#]],

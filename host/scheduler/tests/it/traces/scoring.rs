@@ -49,7 +49,7 @@ fn live_turns_go_first_and_take_its_blocks() {
             step 4: r1 done prompt=9 completion=2 cached=0
             step 6: s0 finished scored after 0
             step 6: r0 done prompt=10 completion=0 cached=0
-            used=0 free=4 cached=1 looked_up=29 computed=26 scored=16 recomputed=6 preemptions=1 evicted=1
+            used=0 free=4 cached=1 looked_up=29 computed=26 scored=16 recomputed=6 preemptions=1 evicted=2
         "#]],
     );
 }
