@@ -51,6 +51,9 @@ pub struct PastTurn {
     pub generation: u64,
     /// When it was committed, in milliseconds since 1970 UTC.
     pub unix_ms: i64,
+    /// Where it and turns beside it changed the same slots.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conflicts: Vec<SlotConflict>,
 }
 
 /// What a turn did to a dialog.
@@ -72,7 +75,8 @@ pub struct Change {
 }
 
 /// Two turns that knew nothing of each other changed the same slot.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct SlotConflict {
     /// The slot's name.
     pub name: String,
@@ -102,8 +106,9 @@ impl Session {
     }
 
     /// Adds a turn that was worked out when the session had only `known` turns, after those that came in between: slots
-    /// are united, and where both changed one, the later turn, which is this one, wins. Says where that was so.
-    pub fn push_late(&mut self, known: usize, turn: PastTurn) -> Vec<SlotConflict> {
+    /// are united, and where both changed one, the later turn, which is this one, wins. Says where that was so, and keeps it with
+    /// the turn.
+    pub fn push_late(&mut self, known: usize, turn: PastTurn) -> &[SlotConflict] {
         let between = self.turns.get(known..).unwrap_or_default();
         let touched = |name: &str| between.iter().any(|past| past.change.touches(name));
         let both: Vec<String> = turn.change.names().filter(|name| touched(name)).map(str::to_owned).collect();
@@ -112,7 +117,12 @@ impl Session {
         let later = |name: &str| self.dialog.slot(name).cloned();
         let found = both.into_iter().zip(earlier);
         let conflicts = found.map(|(name, earlier)| SlotConflict { later: later(&name), name, earlier });
-        conflicts.filter(SlotConflict::is_real).collect()
+        let conflicts: Vec<_> = conflicts.filter(SlotConflict::is_real).collect();
+        let Some(turn) = self.turns.last_mut() else { return &[] };
+        if !conflicts.is_empty() {
+            Arc::make_mut(turn).conflicts = conflicts;
+        }
+        &turn.conflicts
     }
 
     /// The session as it was after its `turn`-th turn, under the name of its parent; none when it never had so many.
@@ -156,7 +166,9 @@ impl PastTurn {
     fn size_bytes(&self) -> usize {
         let messages = self.messages.iter().map(Message::size_bytes).sum::<usize>();
         let slots = self.change.set.iter().map(Slot::size_bytes).sum::<usize>();
-        size_of::<PastTurn>() + messages + slots + self.change.cleared.iter().map(String::len).sum::<usize>()
+        let cleared = self.change.cleared.iter().map(String::len).sum::<usize>();
+        let conflicts = self.conflicts.iter().map(SlotConflict::size_bytes).sum::<usize>();
+        size_of::<PastTurn>() + messages + slots + cleared + conflicts
     }
 }
 
@@ -199,6 +211,11 @@ impl Change {
 }
 
 impl SlotConflict {
+    fn size_bytes(&self) -> usize {
+        let slots = [&self.earlier, &self.later].into_iter().flatten().map(Slot::size_bytes);
+        size_of::<SlotConflict>() + self.name.len() + slots.sum::<usize>()
+    }
+
     /// Both turns found the same: nothing was lost.
     fn is_real(&self) -> bool {
         self.earlier.as_ref().map(|slot| &slot.value) != self.later.as_ref().map(|slot| &slot.value)

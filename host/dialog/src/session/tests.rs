@@ -77,7 +77,8 @@ fn a_late_turn_is_united_with_what_came_between() {
     // Worked out after the first turn; turns two and three came first.
     let late =
         turn("late", vec![slot("city", "广州", 2), slot("name", "王芳", 2), slot("count", "3", 2)], &[]);
-    let conflicts = session.push_late(1, late);
+    let conflicts = session.push_late(1, late).to_vec();
+    assert_eq!(session.turns[3].conflicts, conflicts);
     assert_eq!(
         known(&session),
         [

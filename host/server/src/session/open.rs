@@ -163,6 +163,7 @@ impl OpenSession {
             change: Change::between(&session.dialog, &dialog),
             generation: outcome.generation,
             unix_ms: outcome.unix_ms,
+            ..PastTurn::default()
         };
         let known = session.turns.clone();
         let (mut next, mut expected) = (session, version);

@@ -1,6 +1,8 @@
 //! Sessions as the API shows them.
 
-use jackfield_dialog::{Listed, Message, Session, SessionKey, Slot, Value as SlotValue, Version};
+use jackfield_dialog::{
+    Listed, Message, Session, SessionKey, Slot, SlotConflict, Value as SlotValue, Version,
+};
 use serde_json::{Value, json};
 
 use super::messages::sent;
@@ -10,6 +12,9 @@ pub(crate) fn session(key: &SessionKey, session: &Session, version: Version, ttl
     let instructions = session.instructions.iter().map(|said| message(said, 0));
     let turns = session.turns.iter().zip(1..);
     let said = turns.flat_map(|(turn, number)| turn.messages.iter().map(move |said| message(said, number)));
+    let turns = session.turns.iter().zip(1..);
+    let conflicts =
+        turns.flat_map(|(turn, number)| turn.conflicts.iter().map(move |lost| conflict(lost, number)));
     json!({
         "id": key.id(),
         "object": "session",
@@ -23,6 +28,7 @@ pub(crate) fn session(key: &SessionKey, session: &Session, version: Version, ttl
         "state": session.dialog.state,
         "schema": session.dialog.schema,
         "slots": slots(session),
+        "conflicts": conflicts.collect::<Vec<_>>(),
         "messages": instructions.chain(said).collect::<Vec<_>>(),
     })
 }
@@ -40,6 +46,16 @@ pub(crate) fn listed(line: &Listed) -> Value {
         "created_at": line.created_unix_ms.div_euclid(1000),
         "updated_at": line.updated_unix_ms.div_euclid(1000),
         "turns": line.turns,
+    })
+}
+
+/// A slot that a turn changed which had not seen that another one had.
+fn conflict(lost: &SlotConflict, turn: u32) -> Value {
+    json!({
+        "turn": turn,
+        "slot": lost.name,
+        "earlier": lost.earlier.as_ref().map(slot),
+        "later": lost.later.as_ref().map(slot),
     })
 }
 

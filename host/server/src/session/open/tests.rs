@@ -1,7 +1,9 @@
-use jackfield_dialog::{MemoryLimits, MemoryStore};
+use jackfield_dialog::{MemoryLimits, MemoryStore, Slot, Value, Version};
+use serde_json::json;
 
 use super::*;
 use crate::openai::Message as Said;
+use crate::session::view;
 
 fn sessions_with(limits: MemoryLimits, config: SessionConfig) -> Sessions {
     let clock = Arc::new(|| tokio::time::Instant::now().into_std());
@@ -23,6 +25,11 @@ fn user(text: &str) -> Said {
 
 fn said(answer: &str) -> Outcome {
     Outcome { answer: Some(answer.into()), generation: 1, unix_ms: 5 }
+}
+
+fn city(name: &str) -> Slot {
+    let value = Value::Text(name.into());
+    Slot { name: "city".into(), value, source: None, confidence: 1.0, turn: 2, policy: "p@1".into() }
 }
 
 fn texts(messages: &[Said]) -> Vec<&str> {
@@ -124,13 +131,24 @@ async fn a_turn_of_another_host_in_between_is_refused_or_united_as_configured() 
         let (mut mine, mut theirs) = (open(&here, "a").await.unwrap(), open(&there, "a").await.unwrap());
         theirs.take(&[user("theirs")]);
         theirs.dialog.state = "theirs".into();
+        theirs.dialog.set(city("北京"));
         theirs.commit(said("yes")).await.unwrap();
         mine.take(&[user("mine")]);
+        mine.dialog.set(city("广州"));
         assert_eq!(mine.commit(said("no")).await.is_ok(), united);
         let after = open(&here, "a").await.unwrap().session;
         let said: Vec<_> = after.messages().filter_map(|message| message.content.as_deref()).collect();
         let all = ["1", "theirs", "yes", "mine", "no"];
         assert_eq!(said, if united { &all[..] } else { &all[..3] });
         assert_eq!(after.dialog.state, "theirs");
+        assert_eq!(after.dialog.slot("city"), Some(&city(if united { "广州" } else { "北京" })));
+        let shown = view::session(&here.key("a", "s").unwrap(), &after, Version(1), 1);
+        let conflicts = shown["conflicts"].as_array().unwrap();
+        let values: Vec<_> = conflicts
+            .iter()
+            .map(|lost| (&lost["turn"], &lost["earlier"]["value"], &lost["later"]["value"]))
+            .collect();
+        let told = (&json!(3), &json!("北京"), &json!("广州"));
+        assert_eq!(values, if united { vec![told] } else { vec![] });
     }
 }
