@@ -42,6 +42,8 @@ struct Shared {
     panicked: AtomicBool,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
     closing: AtomicBool,
+    /// How much runs beside that is to have only what is left over.
+    beside: Arc<AtomicUsize>,
     /// Threads asleep, or about to be. One that was sent to rest while it slept still counts, until it is called once.
     sleepers: AtomicUsize,
     caller_sleeps: AtomicBool,
@@ -126,6 +128,7 @@ impl Pool {
             panicked: AtomicBool::new(false),
             panic: Mutex::new(None),
             closing: AtomicBool::new(false),
+            beside: Arc::default(),
             sleepers: AtomicUsize::new(0),
             caller_sleeps: AtomicBool::new(false),
             door: Mutex::new(()),
@@ -150,6 +153,11 @@ impl Pool {
     /// Threads, the caller among them.
     pub(crate) fn threads(&self) -> usize {
         self.workers.len() + 1
+    }
+
+    /// See [`Cpu::beside`](crate::Cpu::beside).
+    pub(crate) fn beside(&self) -> Arc<AtomicUsize> {
+        self.shared.beside.clone()
     }
 
     /// Runs `task` once for each number below `tasks` and returns when all are done. A panic in one goes on in the
@@ -284,8 +292,13 @@ impl Shared {
                     door = self.rested.wait(door).unwrap_or_else(PoisonError::into_inner);
                 }
             }
-            // With an offer: the caller may be waiting for this very processor.
-            if !look(wanted, std::thread::yield_now) {
+            // With an offer: the caller may be waiting for this very processor. But who has stepped back behind everybody
+            // would take it, and keep it for milliseconds.
+            let offer = || match self.beside.load(Relaxed) {
+                0 => std::thread::yield_now(),
+                _ => std::hint::spin_loop(),
+            };
+            if !look(wanted, offer) {
                 let door = lock(&self.door);
                 self.sleepers.fetch_add(1, SeqCst);
                 if wanted() {
@@ -301,7 +314,7 @@ impl Shared {
 }
 
 /// Looks for a short while whether `ready` comes true, and calls `between` looks after the first moments.
-fn look(ready: impl Fn() -> bool, between: fn()) -> bool {
+fn look(ready: impl Fn() -> bool, between: impl Fn()) -> bool {
     for _ in 0..LOOKS {
         if ready() {
             return true;

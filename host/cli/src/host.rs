@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Instant;
 
 use jackfield_dialog::{DiskStore, MemoryLimits, MemoryStore, RedisStore, SessionStore};
@@ -35,14 +36,13 @@ pub(crate) fn assemble(
     threads: &Tokio,
 ) -> Result<Host, Failure> {
     let path = model::locate(&settings.model, dirs).map_err(Failure::failed)?;
-    let engine = start_engine(settings, &path, keep_state)?;
+    let (engine, beside) = start_engine(settings, &path, keep_state)?;
     let embeddings = Embeddings::new(&settings.embeddings, dirs)?;
     let services = Arc::new(ModelServices::new(engine.clone(), embeddings));
     let state = keep_state.then_some(settings.state.as_path());
     let code_dir = state.map(|dir| dir.join("compiled"));
-    let runtime =
-        Runtime::new(RuntimeConfig { code_dir, compiles_behind: true, ..RuntimeConfig::default() }, services)
-            .map_err(Failure::failed)?;
+    let config = RuntimeConfig { code_dir, compiles_behind: Some(beside), ..RuntimeConfig::default() };
+    let runtime = Runtime::new(config, services).map_err(Failure::failed)?;
     let options = RegistryOptions {
         state_dir: state.map(Path::to_owned),
         record: settings.record.clone().filter(|_| keep_state),
@@ -85,7 +85,12 @@ fn sessions(
     })
 }
 
-fn start_engine(settings: &Settings, path: &Path, keep_state: bool) -> Result<Engine, Failure> {
+/// The engine, and what counts the work beside it.
+fn start_engine(
+    settings: &Settings,
+    path: &Path,
+    keep_state: bool,
+) -> Result<(Engine, Arc<AtomicUsize>), Failure> {
     let begun = Instant::now();
     let cpu = match &settings.cores {
         Some(cores) => Cpu::on_cores(cores).map_err(|error| Failure::usage(format!("cores: {error}")))?,
@@ -98,7 +103,7 @@ fn start_engine(settings: &Settings, path: &Path, keep_state: bool) -> Result<En
     let engine =
         Engine::start(model, &cpu, &config).map_err(|error| Failure::usage(engine_refusal(error)))?;
     tracing::info!(file = %path.display(), ms = begun.elapsed().as_millis() as u64, "model loaded");
-    Ok(engine)
+    Ok((engine, cpu.beside()))
 }
 
 /// Listens, tells `ready` the API's address on a thread of its own, and serves until SIGTERM or Ctrl-C.

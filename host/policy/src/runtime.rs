@@ -43,7 +43,7 @@ use wasmtime::{
 use crate::{Fault, HostServices, Manifest, background};
 
 /// Settings of a runtime.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct RuntimeConfig {
     /// Calls that may run at once; others wait, for at most their own deadline. 1 to 512.
     pub max_calls: u32,
@@ -53,8 +53,9 @@ pub struct RuntimeConfig {
     pub max_component_bytes: usize,
     /// A folder of its own where compiled code is kept over restarts; nothing is kept without.
     pub code_dir: Option<PathBuf>,
-    /// Whether compiling gets only what everything else leaves of the processor: for a host that serves.
-    pub compiles_behind: bool,
+    /// For a host that serves: compiling gets only what everything else leaves of the processor, and this counts what is being
+    /// compiled, for those who would offer it more.
+    pub compiles_behind: Option<Arc<AtomicUsize>>,
 }
 
 impl Default for RuntimeConfig {
@@ -64,7 +65,7 @@ impl Default for RuntimeConfig {
             setup_deadline_ms: 2000,
             max_component_bytes: 64 << 20,
             code_dir: None,
-            compiles_behind: false,
+            compiles_behind: None,
         }
     }
 }
@@ -139,7 +140,7 @@ impl Runtime {
             Allocation::Pool | Allocation::OnDemand => max_calls,
         };
         let places = places as usize;
-        let compiles_behind = config.compiles_behind;
+        let compiles_behind = config.compiles_behind.is_some();
         let compilers = rayon::ThreadPoolBuilder::new()
             .thread_name(|thread| format!("policy-compiler-{thread}"))
             .start_handler(move |_| {

@@ -14,6 +14,7 @@ mod scalar;
 mod vnni;
 
 use std::ops::Range;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 
 pub(crate) use kernels::{Attend, Kernels, Keys, Planes, Queries, QueryMeta};
@@ -117,6 +118,12 @@ impl Cpu {
         let pool = Pool::new(threads, begin);
         let scratch = (0..pool.threads()).map(|_| Mutex::default()).collect();
         Arc::new(Cpu { pool, cores, kernels, scratch, attention: Mutex::default() })
+    }
+
+    /// A count of what runs beside, on other threads, and is to have only what these here leave over. While it is not 0 a thread that
+    /// waits for work keeps its processor for the short while that it looks for some, where else it would offer it.
+    pub fn beside(&self) -> Arc<AtomicUsize> {
+        self.pool.beside()
     }
 
     /// The instruction set in use.

@@ -1,6 +1,12 @@
 //! From bytes to a component that is ready to be called: compile, check, describe, configure, freeze.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use cpu_time::ThreadTime;
 use serde_json::Value;
@@ -88,9 +94,26 @@ impl Runtime {
 
     pub(super) fn compile(&self, bytes: &[u8]) -> Result<Component, Refusal> {
         // On threads of their own: what a thread begins here, wasmtime shares among the others of the same pool.
+        let _counted = self.config.compiles_behind.as_deref().map(Counted::new);
         self.compilers
             .install(|| Component::new(&self.engine, bytes))
             .map_err(|error| Refusal::Compile { message: format!("{error:#}") })
+    }
+}
+
+/// One more, until it is dropped.
+struct Counted<'a>(&'a AtomicUsize);
+
+impl<'a> Counted<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Counted(count)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
