@@ -1,8 +1,8 @@
 //! Runs a model over whole sequences, with the cache cut into blocks that lie in no order.
 
-use jackfield_model::{Activations, Batch, KvArena, KvSpan, KvType, Model, Scratch};
+use jackfield_model::{Activations, Batch, KvArena, KvSpan, KvStore, KvType, Model, Scratch};
 
-const BLOCK: usize = 16;
+pub(crate) const BLOCK: usize = 16;
 /// Rows of one step of a long prompt: not a multiple of the block, so that chunks end inside blocks.
 const CHUNK: usize = 300;
 
@@ -75,6 +75,26 @@ impl<'a> Runner<'a> {
         self.step(&mut rows, &wanted)
     }
 
+    /// Copies of the first `whole` blocks of a sequence, as they are stored outside of a cache.
+    pub(crate) fn export(&self, sequence: &Sequence, whole: usize, store: KvStore) -> Vec<Vec<u8>> {
+        let copy = |block: &u32| {
+            let mut bytes = vec![0; self.kv.stored_bytes(store)];
+            self.kv.export_block(self.model.cpu(), *block, store, &mut bytes);
+            bytes
+        };
+        sequence.table[..whole].iter().map(copy).collect()
+    }
+
+    /// Overwrites a block of a sequence by such a copy.
+    pub(crate) fn import(&mut self, sequence: &Sequence, block: usize, store: KvStore, bytes: &[u8]) {
+        self.kv.import_block(self.model.cpu(), sequence.table[block], store, bytes);
+    }
+
+    /// Goes on from an earlier position.
+    pub(crate) fn rewind(&mut self, sequence: &mut Sequence, len: usize) {
+        sequence.len = len;
+    }
+
     fn step(&mut self, rows: &mut [(&mut Sequence, &[u32])], logits_for: &[usize]) -> Vec<f32> {
         let mut tokens = Vec::new();
         let mut positions = Vec::new();
@@ -105,6 +125,13 @@ impl<'a> Runner<'a> {
 pub(crate) fn argmax(row: &[f32]) -> u32 {
     let best = row.iter().enumerate().fold(0, |best, (i, it)| if *it > row[best] { i } else { best });
     best as u32
+}
+
+/// The logarithms of the probabilities.
+pub(crate) fn log_softmax(logits: &[f32]) -> Vec<f64> {
+    let most = f64::from(logits[argmax(logits) as usize]);
+    let sum: f64 = logits.iter().map(|x| (f64::from(*x) - most).exp()).sum();
+    logits.iter().map(|x| f64::from(*x) - most - sum.ln()).collect()
 }
 
 fn gcd(a: usize, b: usize) -> usize {

@@ -31,4 +31,4 @@ pub use template::{
 pub use tokenizer::{TokenKind, TokenizeError, Tokenizer, TokenizerError};
 
 // What a caller needs to make a batch and a cache.
-pub use jackfield_kernels::{Cpu, KvArena, KvShape, KvSpan, KvType};
+pub use jackfield_kernels::{Cpu, KvArena, KvShape, KvSpan, KvStore, KvType};
