@@ -220,7 +220,7 @@ impl Engine {
         let blocks = self.shared.not_kept(tokens, salt, keep_for);
         if !blocks.is_empty() {
             // An engine that is gone has nothing left to copy.
-            let _ = self.inbox.send(Command::Keep(blocks, keep_for));
+            let _ = self.inbox.send(Command::Keep(blocks));
         }
     }
 

@@ -2,14 +2,13 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use jackfield_scheduler::{BlockHash, BlockId, Demoted};
 
 use crate::runner::ModelRunner;
 use crate::shared::Shared;
-use crate::tiers::Tiers;
+use crate::tiers::{Tiers, ToKeep};
 
 /// Blocks that are copied because they are to be kept, before each step: who writes waits for them.
 const KEPT_BEFORE_A_STEP: usize = 8;
@@ -20,7 +19,7 @@ const WAITING: usize = 1 << 16;
 /// whole in the arena, and nobody writes to what is free.
 pub(crate) struct Mover {
     shared: Arc<Shared>,
-    keeping: VecDeque<(usize, BlockHash, Duration)>,
+    keeping: VecDeque<ToKeep>,
 }
 
 impl Mover {
@@ -68,13 +67,13 @@ impl Mover {
         tiers.count_promoted(adoption.adopted.len());
     }
 
-    /// Takes note of blocks that are to be copied down, each with its place in its chain.
-    pub(crate) fn keep(&mut self, blocks: Vec<(usize, BlockHash)>, keep_for: Duration) {
+    /// Takes note of blocks that are to be copied down.
+    pub(crate) fn keep(&mut self, blocks: Vec<ToKeep>) {
         let room = WAITING.saturating_sub(self.keeping.len());
         if let Some(tiers) = self.shared.tiers() {
             tiers.count_dropped(blocks.len().saturating_sub(room));
         }
-        self.keeping.extend(blocks.into_iter().take(room).map(|(link, prefix)| (link, prefix, keep_for)));
+        self.keeping.extend(blocks.into_iter().take(room));
     }
 
     /// Copies some of them.
@@ -90,9 +89,9 @@ impl Mover {
 
     fn keep_first(&mut self, runner: &ModelRunner, blocks: usize) {
         let Some(tiers) = self.shared.tiers() else { return self.keeping.clear() };
-        for (link, prefix, keep_for) in self.keeping.drain(..blocks) {
-            tiers.keep((link, prefix), keep_for, || {
-                let block = self.shared.scheduler().find(&prefix)?;
+        for block in self.keeping.drain(..blocks) {
+            tiers.keep(block, || {
+                let block = self.shared.scheduler().find(&block.prefix)?;
                 Some(exported(tiers, runner, block))
             });
         }

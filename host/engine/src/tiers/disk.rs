@@ -18,7 +18,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use bytes::Bytes;
 use jackfield_scheduler::BlockHash;
 
-use super::shelf::{Rank, Shelf, now};
+use super::shelf::{Rank, Shelf};
 use super::stats::{Counter, Rejection, Rejections, TierCounters};
 use super::stored::{HEADER, Identity, checksum};
 use super::tier::{LowerStats, Tier};
@@ -184,9 +184,8 @@ impl Tier for Disk {
         !self.may_have(prefix)
     }
 
-    fn get(&self, prefixes: &[BlockHash]) -> Vec<Option<Bytes>> {
-        let now = now();
-        prefixes.iter().enumerate().map(|(link, prefix)| self.find(prefix, now.back(link))).collect()
+    fn get(&self, prefixes: &[BlockHash], rank: Rank) -> Vec<Option<Bytes>> {
+        prefixes.iter().enumerate().map(|(link, prefix)| self.find(prefix, rank.back(link))).collect()
     }
 
     fn put(&self, prefix: &BlockHash, payload: &Bytes, rank: Rank) {

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 use super::Inner;
 use super::lower::Lower;
-use super::shelf::now;
+use super::shelf::{Rank, now};
 
 /// Blocks that a thread reads before it looks for other work: a prompt's are shared out among several.
 const AT_ONCE: usize = 8;
@@ -43,6 +43,8 @@ pub(super) struct Read {
 /// Tells the end when the last part of the work is dropped, done or not.
 struct Progress {
     begun: Instant,
+    /// When its first block counts as used, the others a little before.
+    rank: Rank,
     held_tokens: usize,
     read: AtomicUsize,
     block_size: usize,
@@ -109,16 +111,17 @@ pub(super) fn fetch(
     on_device: &[bool],
     block_size: usize,
 ) -> Fetch {
-    let now = now();
+    let rank = now();
     let absent: Vec<usize> = {
         let mut memory = shared.memory();
         let mut held =
-            |link: &usize| on_device[*link] || memory.touch(&chain[*link], now.back(*link)).is_some();
+            |link: &usize| on_device[*link] || memory.touch(&chain[*link], rank.back(*link)).is_some();
         (0..chain.len()).filter(|link| !held(link)).collect()
     };
     let (sender, done) = oneshot::channel();
     let progress = Arc::new(Progress {
         begun: Instant::now(),
+        rank,
         held_tokens: absent.first().map_or(chain.len(), |first| *first) * block_size,
         read: AtomicUsize::new(0),
         block_size,
@@ -165,19 +168,19 @@ impl Inner {
             // Another prompt that begins alike may have been faster.
             blocks.retain(|block| progress.is_of_use(block) && self.memory().peek(&block.1).is_none());
             let prefixes: Vec<BlockHash> = blocks.iter().map(|(_, prefix)| *prefix).collect();
-            let found = if prefixes.is_empty() || progress.begun.elapsed() >= lower.tier.patience() {
-                vec![None; prefixes.len()]
-            } else {
-                lower.tier.get(&prefixes)
+            let found = match blocks.first() {
+                Some((link, _)) if progress.begun.elapsed() < lower.tier.patience() => {
+                    lower.tier.get(&prefixes, progress.rank.back(*link))
+                }
+                _ => vec![None; prefixes.len()],
             };
-            let rank = now();
             let mut lacking = Vec::new();
             for (block, payload) in blocks.into_iter().zip(found) {
                 let Some(payload) = payload else {
                     lacking.push(block);
                     continue;
                 };
-                self.hold(block.1, payload, rank.back(block.0));
+                self.hold(block.1, payload, progress.rank.back(block.0));
                 progress.read.fetch_add(1, Ordering::Relaxed);
             }
             if !lacking.is_empty() {

@@ -85,6 +85,17 @@ struct Inner {
     fetch_blocks: usize,
 }
 
+/// A block that is to be kept. One time counts for a whole chain, however long it takes until all of it is copied: its end must
+/// not seem to have been used after its beginning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ToKeep {
+    pub(crate) prefix: BlockHash,
+    /// When it counts as last used, as others do.
+    used: Rank,
+    /// When it counts as last used where it is kept.
+    kept: Rank,
+}
+
 #[derive(Default)]
 struct Counters {
     memory: TierCounters,
@@ -183,39 +194,38 @@ impl Tiers {
     }
 
     /// Of blocks that are to be kept, has every lower tier take note of those that it has; gives those that one of them lacks,
-    /// or memory where it is the last, with their places in the chain.
-    pub(crate) fn not_kept(&self, chain: &[BlockHash], keep_for: Duration) -> Vec<(usize, BlockHash)> {
-        let rank = rank(keep_for);
-        let links = chain.iter().copied().enumerate();
+    /// or memory where it is the last.
+    pub(crate) fn not_kept(&self, chain: &[BlockHash], keep_for: Duration) -> Vec<ToKeep> {
+        let used = now();
+        let kept = Rank(used.0.saturating_add(u64::try_from(keep_for.as_micros()).unwrap_or(u64::MAX)));
+        let blocks = chain.iter().enumerate().map(|(link, prefix)| ToKeep {
+            prefix: *prefix,
+            used: used.back(link),
+            kept: kept.back(link),
+        });
         if self.shared.lower().next().is_none() {
             let mut memory = self.shared.memory();
-            return links.filter(|(link, prefix)| memory.touch(prefix, rank.back(*link)).is_none()).collect();
+            return blocks.filter(|block| memory.touch(&block.prefix, block.kept).is_none()).collect();
         }
         for lower in self.shared.lower() {
             let there = chain.iter().filter(|prefix| !lower.tier.wants(prefix));
-            lower.touch(there.copied().collect(), rank);
+            lower.touch(there.copied().collect(), kept);
         }
-        links.filter(|(_, prefix)| self.shared.lower().any(|lower| lower.tier.wants(prefix))).collect()
+        blocks.filter(|block| self.shared.lower().any(|lower| lower.tier.wants(&block.prefix))).collect()
     }
 
-    /// Keeps a block, the so-manieth of its chain: `copied` is asked for it where memory has it not, and may know nothing of it
-    /// either.
-    pub(crate) fn keep(
-        &self,
-        (link, prefix): (usize, BlockHash),
-        keep_for: Duration,
-        copied: impl FnOnce() -> Option<Bytes>,
-    ) {
-        let rank = rank(keep_for).back(link);
+    /// Keeps a block: `copied` is asked for it where memory has it not, and may know nothing of it either.
+    pub(crate) fn keep(&self, block: ToKeep, copied: impl FnOnce() -> Option<Bytes>) {
+        let ToKeep { prefix, used, kept } = block;
         let in_memory = self.shared.memory().peek(&prefix).cloned();
         let is_new = in_memory.is_none();
         let Some(payload) = in_memory.or_else(copied) else { return };
         if is_new {
             self.shared.counters.kept.add(1);
             let is_last = self.shared.lower().next().is_none();
-            self.shared.hold(prefix, payload.clone(), if is_last { rank } else { now().back(link) });
+            self.shared.hold(prefix, payload.clone(), if is_last { kept } else { used });
         }
-        self.shared.lower().for_each(|lower| lower.give(prefix, &payload, rank));
+        self.shared.lower().for_each(|lower| lower.give(prefix, &payload, kept));
     }
 
     /// So many blocks were to be kept, and too many wait.
@@ -300,9 +310,4 @@ impl Inner {
     fn memory(&self) -> MutexGuard<'_, Shelf<Bytes>> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// When a block that is to be kept for so long counts as last used.
-fn rank(keep_for: Duration) -> Rank {
-    Rank(now().0.saturating_add(u64::try_from(keep_for.as_micros()).unwrap_or(u64::MAX)))
 }

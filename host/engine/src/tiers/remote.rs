@@ -255,9 +255,8 @@ impl Tier for Remote {
         self.config.timeout
     }
 
-    fn get(&self, prefixes: &[BlockHash]) -> Vec<Option<Bytes>> {
-        let image = self.identity.image_bytes();
-        let (rank, until) = (now(), self.until());
+    fn get(&self, prefixes: &[BlockHash], rank: Rank) -> Vec<Option<Bytes>> {
+        let (image, until) = (self.identity.image_bytes(), self.until());
         let get = |prefix| {
             // One byte more than a block has tells that there are more.
             let mut get = cmd("GETRANGE");

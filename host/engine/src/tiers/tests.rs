@@ -29,6 +29,13 @@ fn payload() -> Bytes {
     vec![1; 10].into()
 }
 
+/// Keeps a chain of these blocks for an hour.
+fn keep(tiers: &Tiers, blocks: std::ops::Range<usize>) {
+    let chain: Vec<_> = blocks.map(prefix).collect();
+    let hour = Duration::from_secs(3600);
+    tiers.not_kept(&chain, hour).into_iter().for_each(|block| tiers.keep(block, || Some(payload())));
+}
+
 /// A tier that does nothing until it is told to.
 struct Stuck {
     go: Mutex<Receiver<()>>,
@@ -44,7 +51,7 @@ impl Tier for Stuck {
         true
     }
 
-    fn get(&self, prefixes: &[BlockHash]) -> Vec<Option<Bytes>> {
+    fn get(&self, prefixes: &[BlockHash], _: Rank) -> Vec<Option<Bytes>> {
         vec![None; prefixes.len()]
     }
 
@@ -94,7 +101,7 @@ fn nobody_waits_for_a_tier_that_is_stuck() {
 #[test]
 fn what_waits_is_written_when_all_is_over() {
     let (tiers, go, put) = stuck();
-    (0..8).for_each(|number| tiers.keep((number, prefix(number)), Duration::ZERO, || Some(payload())));
+    keep(&tiers, 0..8);
     drop(tiers);
     (0..8).for_each(|_| go.send(()).expect("it waits"));
     let begun = Instant::now();
@@ -109,7 +116,7 @@ fn tiers_do_not_wait_for_each_other() {
     let (slow, go_slow, put_slow) = stuck_tier();
     let (fast, go_fast, put_fast) = stuck_tier();
     let tiers = Tiers::over(1000, Some(fast), Some(slow), small(10)).expect("threads");
-    (0..8).for_each(|number| tiers.keep((number, prefix(number)), Duration::ZERO, || Some(payload())));
+    keep(&tiers, 0..8);
     (0..8).for_each(|_| go_fast.send(()).expect("it waits"));
     let begun = Instant::now();
     while put_fast.lock().unwrap().len() < 8 {
@@ -135,7 +142,7 @@ impl Tier for Has {
         false
     }
 
-    fn get(&self, prefixes: &[BlockHash]) -> Vec<Option<Bytes>> {
+    fn get(&self, prefixes: &[BlockHash], _: Rank) -> Vec<Option<Bytes>> {
         self.1.lock().unwrap().extend(prefixes);
         let has = |asked: &BlockHash| self.0.iter().any(|number| prefix(*number) == *asked);
         prefixes.iter().map(|prefix| has(prefix).then(payload)).collect()
@@ -189,9 +196,10 @@ fn a_chain_is_found_up_to_its_first_gap() {
 fn without_a_disk_memory_keeps_what_is_to_be_kept() {
     let tiers = Tiers::over(30, None, None, small(10)).expect("no threads");
     let hour = Duration::from_secs(3600);
-    tiers.keep((0, prefix(0)), hour, || Some(payload()));
+    keep(&tiers, 0..1);
     tiers.demote(prefix(1), payload());
-    assert_eq!(tiers.not_kept(&[prefix(1), prefix(2)], hour), [(1, prefix(2))]);
+    let not_kept = tiers.not_kept(&[prefix(1), prefix(2)], hour);
+    assert_eq!(not_kept.iter().map(|block| block.prefix).collect::<Vec<_>>(), [prefix(2)]);
     (10..20).for_each(|number| tiers.demote(prefix(number), payload()));
     assert!(tiers.is_in_memory(&prefix(0)) && tiers.is_in_memory(&prefix(1)));
     assert_eq!((tiers.stats().kept_blocks, tiers.stats().memory.blocks), (1, 3));
@@ -200,8 +208,8 @@ fn without_a_disk_memory_keeps_what_is_to_be_kept() {
 #[test]
 fn the_beginning_of_a_chain_outlives_its_end() {
     let tiers = Tiers::over(50, None, None, small(10)).expect("no threads");
-    (0..5).for_each(|link| tiers.keep((link, prefix(link)), Duration::from_secs(9), || Some(payload())));
-    (10..12).for_each(|number| tiers.keep((0, prefix(number)), Duration::from_secs(9), || Some(payload())));
+    keep(&tiers, 0..5);
+    keep(&tiers, 10..12);
     assert_eq!(tiers.leading((0..5).map(prefix)).len(), 3);
 }
 
@@ -242,7 +250,7 @@ fn what_a_block_costs() {
             names.iter().zip(&blocks).for_each(|(name, block)| disk.put(name, block, now()));
             let written = each(begun);
             let begun = Instant::now();
-            let found = disk.get(&names).into_iter().flatten().count();
+            let found = disk.get(&names, now()).into_iter().flatten().count();
             let read = each(begun);
             assert_eq!(found, BLOCKS);
             println!(

@@ -26,8 +26,8 @@ pub(crate) trait Tier: Send + Sync {
         Duration::MAX
     }
 
-    /// Keys and values of these blocks, verified, in their order. They count as used now, the first ones last.
-    fn get(&self, prefixes: &[BlockHash]) -> Vec<Option<Bytes>>;
+    /// Keys and values of these blocks, verified, in their order. They are [touched](Self::touch).
+    fn get(&self, prefixes: &[BlockHash], rank: Rank) -> Vec<Option<Bytes>>;
 
     /// Keeps a block for as long as there is room for one of this rank. One that is there is only [touched](Self::touch).
     fn put(&self, prefix: &BlockHash, payload: &Bytes, rank: Rank);

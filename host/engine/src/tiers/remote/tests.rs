@@ -50,7 +50,7 @@ fn filled() -> Option<(RedisServer, Remote)> {
 }
 
 fn get(remote: &Remote, number: u8) -> Option<Bytes> {
-    remote.get(&[prefix(number)]).remove(0)
+    remote.get(&[prefix(number)], now()).remove(0)
 }
 
 fn count(remote: &Remote, reason: Rejection) -> u64 {
@@ -84,7 +84,10 @@ fn eventually(what: &str, holds: impl Fn() -> bool) {
 fn what_one_host_puts_another_finds() {
     let Some((server, one)) = filled() else { return };
     let other = open(&server);
-    assert_eq!(other.get(&[prefix(3), prefix(9), prefix(1)]), [Some(payload(3)), None, Some(payload(1))]);
+    assert_eq!(
+        other.get(&[prefix(3), prefix(9), prefix(1)], now()),
+        [Some(payload(3)), None, Some(payload(1))]
+    );
     assert!(other.wants(&prefix(9)) && !other.wants(&prefix(3)) && other.wants(&prefix(2)));
     // It is there: this host learns that, and does not send it.
     other.put(&prefix(2), &payload(2), now());
@@ -100,9 +103,9 @@ fn hosts_with_another_model_or_layout_do_not_meet() {
     let Some((server, remote)) = filled() else { return };
     for other in [identity(2, KvType::F16), identity(1, KvType::Int8)] {
         let other = open_as(&tier(&server.url()), other);
-        assert_eq!(other.get(&[prefix(1)]), [None]);
+        assert_eq!(other.get(&[prefix(1)], now()), [None]);
         other.put(&prefix(1), &payload(7), now());
-        assert_eq!(other.get(&[prefix(1)]), [Some(payload(7))]);
+        assert_eq!(other.get(&[prefix(1)], now()), [Some(payload(7))]);
         assert!(other.stats().rejected.iter().all(|(_, count)| *count == 0));
     }
     assert_eq!(get(&remote, 1), Some(payload(1)));
@@ -117,7 +120,7 @@ fn spoiled(reason: Rejection, spoil: impl FnOnce(&RedisServer, &str, Vec<u8>)) {
     let key = remote.key(&prefix(2));
     let image = raw(&server, &["GET", &key]);
     spoil(&server, &key, image);
-    assert_eq!(remote.get(&[1, 2, 3].map(prefix)), [Some(payload(1)), None, Some(payload(3))]);
+    assert_eq!(remote.get(&[1, 2, 3].map(prefix), now()), [Some(payload(1)), None, Some(payload(3))]);
     assert_eq!(count(&remote, reason), 1, "{:?}", remote.stats());
     assert!(!raw::<bool>(&server, &["EXISTS", &key]), "it is removed");
     assert_eq!((get(&remote, 2), count(&remote, reason)), (None, 1), "once");
@@ -260,7 +263,7 @@ fn nobody_waits_for_a_server_that_is_stopped() {
         for number in 0..8 {
             let remote = &remote;
             scope.spawn(move || {
-                assert_eq!(remote.get(&[1, 2, 3].map(prefix)), [None, None, None]);
+                assert_eq!(remote.get(&[1, 2, 3].map(prefix), now()), [None, None, None]);
                 remote.put(&prefix(50 + number), &payload(1), now());
             });
         }
@@ -286,7 +289,7 @@ fn refusing(begin: &[&str], end: &[&str]) {
     raw::<()>(&server, begin);
     remote.put(&prefix(4), &payload(4), now());
     assert_eq!(remote.stats().failed_writes, 1);
-    assert_eq!(remote.get(&[1, 4].map(prefix)), [Some(payload(1)), None]);
+    assert_eq!(remote.get(&[1, 4].map(prefix), now()), [Some(payload(1)), None]);
     assert_eq!((remote.stats().failures, remote.stats().is_up), (0, true));
     raw::<()>(&server, end);
     eventually("it is tried again", || remote.wants(&prefix(4)));
@@ -320,7 +323,7 @@ fn a_small_server_has_what_was_used_last() {
     (0..4000).for_each(|at| remote.put(&number(at), &payload(7), now()));
     assert_eq!(remote.stats().failed_writes, 0);
     assert!(raw::<i64>(&server, &["DBSIZE"]) < 4000);
-    assert_eq!(remote.get(&[number(3999)]), [Some(payload(7))]);
+    assert_eq!(remote.get(&[number(3999)], now()), [Some(payload(7))]);
 }
 
 #[test]
@@ -372,7 +375,7 @@ fn a_server_that_answers_slowly_or_nonsense_is_a_miss() {
         let url = impostor(greeting, drip);
         let tier = RemoteTier { timeout: Duration::from_millis(100), ..tier(&url) };
         let remote = open_as(&tier, identity(1, KvType::F16));
-        assert_eq!(remote.get(&[1, 2].map(prefix)), [None, None]);
+        assert_eq!(remote.get(&[1, 2].map(prefix), now()), [None, None]);
         remote.put(&prefix(1), &payload(1), now());
         assert_eq!(remote.stats().failed_writes, 1, "{}", String::from_utf8_lossy(drip));
     }
