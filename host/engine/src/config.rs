@@ -7,7 +7,7 @@ use jackfield_model::{Activations, KvType, Model, ModelConfig};
 use jackfield_scheduler as scheduler;
 
 use crate::engine::StartError;
-use crate::tiers::{DiskTier, Kept, Tiers};
+use crate::tiers::{DiskTier, Kept, RemoteTier, Tiers};
 
 /// Sizes and limits of one engine.
 #[derive(Debug, Clone)]
@@ -22,6 +22,8 @@ pub struct EngineConfig {
     pub kv_memory_bytes: usize,
     /// Where blocks are kept that memory gave up, or that are to outlive the process; needs `kv_memory_bytes`.
     pub kv_disk: Option<DiskTier>,
+    /// The same on a server that several hosts share, beside the disk or without one; needs `kv_memory_bytes`.
+    pub kv_remote: Option<RemoteTier>,
     /// How blocks are kept outside of the cache. In 8 bits, the half of 16-bit floats, what comes back is not quite what was
     /// given up, and an answer may be another where two tokens were nearly as likely. For a model that bears 8 bits badly, which
     /// a start finds out, they are kept as the cache has them all the same.
@@ -59,6 +61,7 @@ impl Default for EngineConfig {
             kv_type: KvType::F16,
             kv_memory_bytes: 256 << 20,
             kv_disk: None,
+            kv_remote: None,
             kv_store: KvStore::Int8,
             activations: Activations::Fine,
             max_step_tokens: 128,
@@ -103,10 +106,10 @@ pub enum ConfigError {
         /// What can be numbered.
         most: u32,
     },
-    /// The memory for stored blocks holds none, or less than a disk needs beside it.
+    /// The memory for stored blocks holds none, or less than the tiers below it need.
     #[error(
         "`kv_memory_bytes` is {kv_memory_bytes}, and a stored block takes {block_bytes}; give at least {} bytes, or 0 and no \
-         `kv_disk`", block_bytes.saturating_mul(2)
+         `kv_disk` and `kv_remote`", block_bytes.saturating_mul(2)
     )]
     StoreTooSmall {
         /// What was given.
@@ -155,7 +158,7 @@ impl EngineConfig {
 
     /// Whether there is anything below the cache.
     pub(crate) fn has_tiers(&self) -> bool {
-        self.prefix_cache && (self.kv_memory_bytes > 0 || self.kv_disk.is_some())
+        self.prefix_cache && (self.kv_memory_bytes > 0 || self.kv_disk.is_some() || self.kv_remote.is_some())
     }
 
     /// The tiers below this cache, where some are wanted.
@@ -179,11 +182,11 @@ impl EngineConfig {
             activations: self.activations,
             bytes: block_bytes,
         };
-        let tiers =
-            Tiers::start(memory, self.kv_disk.as_ref(), *model, kept).map_err(|source| match &self.kv_disk {
-                Some(disk) => StartError::KvDisk { folder: disk.folder.clone(), source },
-                None => StartError::Thread(source),
-            });
+        let tiers = Tiers::start(memory, self.kv_disk.as_ref(), self.kv_remote.as_ref(), *model, kept);
+        let tiers = tiers.map_err(|source| match &self.kv_disk {
+            Some(disk) => StartError::KvDisk { folder: disk.folder.clone(), source },
+            None => StartError::Thread(source),
+        });
         tiers.map(Some)
     }
 

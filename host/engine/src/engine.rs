@@ -199,9 +199,10 @@ impl Engine {
         Ok(scores)
     }
 
-    /// Has what is stored of a prompt on disk read to memory, so that a [`submit`](Self::submit) of it that comes after finds it
+    /// Has what is stored of a prompt below memory read there, so that a [`submit`](Self::submit) of it that comes after finds it
     /// there. To be called as soon as the prompt is known, before whatever else its turn waits for. Costs some microseconds:
-    /// the reading is done by threads of its own.
+    /// the reading is done by threads of its own. A server that does not answer costs who waits for it twice its timeout at most,
+    /// and seldom.
     pub fn fetch(&self, prompt: &[u32], salt: &[u8; 32]) -> Fetch {
         let Some(tiers) = self.shared.tiers() else { return Fetch::nothing() };
         let chain = self.chain(prompt, salt);
@@ -212,8 +213,8 @@ impl Engine {
         tiers.fetch(&chain, &on_device, self.shared.block_size)
     }
 
-    /// Has the whole blocks of these tokens stored, as far as they are on the device or in memory: in memory, and on disk where
-    /// there is one, so that a host that starts again finds them. To be called when a turn has ended whose session is
+    /// Has the whole blocks of these tokens stored, as far as they are on the device or in memory: in memory, and below it, so
+    /// that a host that starts again finds them, or another one. To be called when a turn has ended whose session is
     /// likely to go on. Does not wait: the copies are made between the next steps, a few before each, and written behind.
     ///
     /// For `keep_for` from now they are given up after all that is to be kept for less; 0 makes them like any others.
@@ -221,11 +222,12 @@ impl Engine {
         let blocks = self.shared.not_kept(tokens, salt, keep_for);
         if !blocks.is_empty() {
             // An engine that is gone has nothing left to copy.
-            let _ = self.inbox.send(Command::Keep(blocks, keep_for));
+            let _ = self.inbox.send(Command::Keep(blocks));
         }
     }
 
-    /// Waits until everything that was [to be kept](Self::keep) by now is on disk, or for at most `patience`; true when it is.
+    /// Waits until everything that was [to be kept](Self::keep) by now is written or has failed to be, for at most `patience`;
+    /// true when it is.
     /// To be called before an orderly end. Blocks the calling thread.
     pub fn flush(&self, patience: Duration) -> bool {
         let Some(tiers) = self.shared.tiers() else { return true };

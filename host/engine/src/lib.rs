@@ -28,4 +28,7 @@ pub use jackfield_model::{Activations, KvType};
 pub use job::{Delta, EngineFault, Finish, InvalidJob, Job, Output, Sampling, TokenInfo, Usage};
 pub use scoring::{ScoreError, Scores};
 pub use ticket::Ticket;
-pub use tiers::{DiskTier, Fetch, Fetched, KvStats, Rejection, TierStats};
+pub use tiers::{
+    DiskTier, Fetch, Fetched, InvalidServer, KvStats, Rejection, RemoteServer, RemoteStats, RemoteTier,
+    TierStats,
+};

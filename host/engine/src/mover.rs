@@ -2,14 +2,13 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use jackfield_scheduler::{BlockHash, BlockId, Demoted, tail_hashes};
 
 use crate::runner::ModelRunner;
 use crate::shared::Shared;
-use crate::tiers::Tiers;
+use crate::tiers::{Tiers, ToKeep};
 
 /// Blocks that are copied because they are to be kept, before each step: who writes waits for them.
 const KEPT_BEFORE_A_STEP: usize = 8;
@@ -20,7 +19,7 @@ const WAITING: usize = 1 << 16;
 /// whole in the arena, and nobody writes to what is free.
 pub(crate) struct Mover {
     shared: Arc<Shared>,
-    keeping: VecDeque<(usize, BlockHash, Duration)>,
+    keeping: VecDeque<ToKeep>,
 }
 
 impl Mover {
@@ -36,9 +35,9 @@ impl Mover {
     /// Copies out what a plan or an adoption takes from the cache, before anything is written there.
     pub(crate) fn save(&self, runner: &ModelRunner, demoted: &[Demoted]) {
         let Some(tiers) = self.shared.tiers() else { return };
-        for Demoted { block, prefix } in demoted {
+        for Demoted { block, prefix, whole } in demoted {
             if !tiers.is_in_memory(prefix) {
-                tiers.demote(*prefix, exported(tiers, runner, *block));
+                tiers.demote(*prefix, exported(tiers, runner, *block), *whole);
             }
         }
     }
@@ -48,7 +47,7 @@ impl Mover {
     pub(crate) fn adopt(
         &self,
         runner: &mut ModelRunner,
-        mut chain: Vec<BlockHash>,
+        chain: &[BlockHash],
         prompt: &[u32],
         salt: &[u8; 32],
     ) {
@@ -59,18 +58,15 @@ impl Mover {
         };
         let mut payloads = tiers.leading(absent.iter().map(|link| chain[*link]));
         let whole = absent.get(payloads.len()).copied().unwrap_or(chain.len());
-        if let Some((name, payload)) = self.begun(tiers, &chain, whole, prompt, salt) {
-            chain.truncate(whole);
-            absent.truncate(payloads.len());
-            absent.push(whole);
-            chain.push(name);
-            payloads.push(payload);
-        }
+        let (begun, payload) = self.begun(tiers, chain, whole, prompt, salt).unzip();
+        absent.truncate(payloads.len());
+        absent.push(whole);
+        payloads.extend(payload);
         if payloads.is_empty() {
             return;
         }
         let payload = |link: &usize| absent.binary_search(link).ok().and_then(|at| payloads.get(at));
-        let adoption = self.shared.scheduler().adopt(&chain, |link| payload(&link).is_some());
+        let adoption = self.shared.scheduler().adopt(&chain[..whole], begun, |link| payload(&link).is_some());
         self.save(runner, &adoption.demoted);
         for adopted in &adoption.adopted {
             if let Some(payload) = payload(&adopted.link) {
@@ -97,13 +93,13 @@ impl Mover {
         more.find_map(|name| Some((name, tiers.take(&name)?)))
     }
 
-    /// Takes note of blocks that are to be copied down, each with its place in its chain.
-    pub(crate) fn keep(&mut self, blocks: Vec<(usize, BlockHash)>, keep_for: Duration) {
+    /// Takes note of blocks that are to be copied down.
+    pub(crate) fn keep(&mut self, blocks: Vec<ToKeep>) {
         let room = WAITING.saturating_sub(self.keeping.len());
         if let Some(tiers) = self.shared.tiers() {
             tiers.count_dropped(blocks.len().saturating_sub(room));
         }
-        self.keeping.extend(blocks.into_iter().take(room).map(|(link, prefix)| (link, prefix, keep_for)));
+        self.keeping.extend(blocks.into_iter().take(room));
     }
 
     /// Copies some of them.
@@ -119,9 +115,9 @@ impl Mover {
 
     fn keep_first(&mut self, runner: &ModelRunner, blocks: usize) {
         let Some(tiers) = self.shared.tiers() else { return self.keeping.clear() };
-        for (link, prefix, keep_for) in self.keeping.drain(..blocks) {
-            tiers.keep((link, prefix), keep_for, || {
-                let block = self.shared.scheduler().find(&prefix)?;
+        for block in self.keeping.drain(..blocks) {
+            tiers.keep(block, || {
+                let block = self.shared.scheduler().find(&block.prefix)?;
                 Some(exported(tiers, runner, block))
             });
         }

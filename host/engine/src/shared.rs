@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use jackfield_scheduler::{BlockHash, RequestId, Scheduler, block_hashes};
+use jackfield_scheduler::{RequestId, Scheduler, block_hashes};
 
 use crate::config::EngineConfig;
 use crate::engine::SubmitError;
-use crate::tiers::Tiers;
+use crate::tiers::{Tiers, ToKeep};
 
 /// What handles and the engine thread both see.
 pub(crate) struct Shared {
@@ -49,13 +49,8 @@ impl Shared {
         self.scheduler.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The whole blocks of these tokens that are not stored for so long yet, each with its place.
-    pub(crate) fn not_kept(
-        &self,
-        tokens: &[u32],
-        salt: &[u8; 32],
-        keep_for: Duration,
-    ) -> Vec<(usize, BlockHash)> {
+    /// The whole blocks of these tokens that are not stored for so long yet.
+    pub(crate) fn not_kept(&self, tokens: &[u32], salt: &[u8; 32], keep_for: Duration) -> Vec<ToKeep> {
         let Some(tiers) = &self.tiers else { return Vec::new() };
         tiers.not_kept(&block_hashes(tokens, salt, self.block_size), keep_for)
     }

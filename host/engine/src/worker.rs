@@ -20,6 +20,7 @@ use crate::sampler::{Chosen, Desk, Sampler};
 use crate::scoring::{Scoring, Text};
 use crate::shared::{Admission, Shared};
 use crate::text::StopMatcher;
+use crate::tiers::ToKeep;
 
 /// Of the time of a step that reads the middle of a long prompt, so many times as much may be lent to short prompts …
 const LENT: u32 = 7;
@@ -33,8 +34,8 @@ pub(crate) enum Command {
     Cancel(RequestId),
     /// One choice of a request, by its number.
     CancelChoice(RequestId, u32),
-    /// Blocks to be copied down, each with its place in its chain, and how long they are to be kept.
-    Keep(Vec<(usize, BlockHash)>, Duration),
+    /// Blocks to be copied down.
+    Keep(Vec<ToKeep>),
     /// Everything that is to be kept is to be copied now; who is told then.
     KeepAll(SyncSender<()>),
 }
@@ -177,7 +178,7 @@ impl Worker {
             Command::Score(text) => self.begin_scoring(*text),
             Command::Cancel(id) => self.cancel(id),
             Command::CancelChoice(id, choice) => self.cancel_choice(id, choice),
-            Command::Keep(blocks, keep_for) => self.mover.keep(blocks, keep_for),
+            Command::Keep(blocks) => self.mover.keep(blocks),
             Command::KeepAll(done) => {
                 self.mover.keep_all(&self.runner);
                 let _ = done.send(()); // who is out of patience does not hear it
@@ -187,7 +188,7 @@ impl Worker {
 
     fn admit(&mut self, submission: Submission) {
         let Submission { id, job, chain, seed, responder, admission } = submission;
-        self.mover.adopt(&mut self.runner, chain, &job.prompt, &job.salt);
+        self.mover.adopt(&mut self.runner, &chain, &job.prompt, &job.salt);
         let request = Request {
             id,
             prompt: job.prompt.clone(),
@@ -333,7 +334,7 @@ impl Worker {
                 if let Some(mut writer) = self.sequences.remove(&sequence) {
                     writer.answer.finish(finish);
                     if let Some(Kept { tokens, salt, keep_for }) = writer.kept {
-                        self.mover.keep(self.shared.not_kept(&tokens, &salt, keep_for), keep_for);
+                        self.mover.keep(self.shared.not_kept(&tokens, &salt, keep_for));
                     }
                 }
             }

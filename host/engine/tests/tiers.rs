@@ -12,41 +12,12 @@ use jackfield_engine::{
 };
 use jackfield_model::{Cpu, Gguf, Model};
 use jackfield_tiny::tiny_model::TinyModel;
-use support::{BLOCK, Reply, engine, engine_of, eventually, greedy, job, kv_bytes, run};
+use support::{
+    BLOCK, HELD, Reply, ask, cold, engine, engine_of, eventually, greedy, job, kv_bytes, prompt, push_out,
+    run, scarce,
+};
 
 const MINUTE: Duration = Duration::from_secs(60);
-/// Whole blocks of the prompt that need not be computed.
-const HELD: usize = 5 * BLOCK;
-
-/// A prompt of five blocks and a bit, no two alike.
-fn prompt(number: u32) -> Vec<u32> {
-    (0..HELD as u32 + 3).map(|i| 70 + (number * 37 + i * (7 + number)) % 180).collect()
-}
-
-fn ask(engine: &Engine, number: u32) -> Job {
-    Job { prompt: prompt(number), ..job(engine, "x") }
-}
-
-async fn cold(number: u32) -> Reply {
-    let engine = engine(|config| config.kv_memory_bytes = 0);
-    run(&engine, ask(&engine, number)).await
-}
-
-/// Answers others until nothing of a prompt is on the device.
-async fn push_out(engine: &Engine, number: u32) {
-    for other in 100..110 {
-        run(engine, ask(engine, other)).await;
-        if engine.cached_prefix(&prompt(number), &[0; 32]) == 0 {
-            return;
-        }
-    }
-    panic!("it is still there: {:?}", engine.stats());
-}
-
-fn scarce(config: &mut EngineConfig) {
-    config.kv_bytes = kv_bytes(10);
-}
-
 fn on_disk(folder: &Path) -> impl Fn(&mut EngineConfig) {
     let disk = DiskTier { folder: folder.to_owned(), bytes: 1 << 20 };
     move |config| config.kv_disk = Some(disk.clone())

@@ -88,9 +88,11 @@ impl Scheduler {
         let holding =
             (0..pool.len() as u32).map(BlockId).filter_map(|block| Some((block, pool.holds(block)?)));
         let mut published = 0;
-        for (block, prefix) in holding {
+        for (block, held) in holding {
             published += 1;
-            ensure(cache.find(&prefix) == Some(block), || format!("what {block} holds is not found there"))?;
+            ensure(cache.find(&held.name) == Some(block), || {
+                format!("what {block} holds is not found there")
+            })?;
         }
         ensure(published == cache.len(), || format!("{published} blocks for {} prefixes", cache.len()))?;
         let cached = pool.free_in_order().filter(|block| pool.holds(*block).is_some()).count();

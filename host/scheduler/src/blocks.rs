@@ -1,7 +1,7 @@
 //! The pool and the cache over it, kept in step with each other.
 
 use crate::plan::Demoted;
-use crate::pool::BlockPool;
+use crate::pool::{BlockPool, Held};
 use crate::prefix::{BlockHash, PrefixCache};
 use crate::request::BlockId;
 
@@ -24,10 +24,10 @@ impl Blocks {
     /// A block with one owner and no content.
     pub(crate) fn take(&mut self) -> Option<BlockId> {
         let taken = self.pool.take()?;
-        if let Some(prefix) = taken.evicted {
-            self.cache.forget(&prefix);
+        if let Some(Held { name, whole }) = taken.evicted {
+            self.cache.forget(&name);
             self.evicted += 1;
-            self.demoted.push(Demoted { block: taken.block, prefix });
+            self.demoted.push(Demoted { block: taken.block, prefix: name, whole });
         }
         Some(taken.block)
     }
@@ -48,8 +48,8 @@ impl Blocks {
 
     /// Nobody finds this block any more, so that its owner may write behind what it holds.
     pub(crate) fn conceal(&mut self, block: BlockId) {
-        if let Some(name) = self.pool.conceal(block) {
-            self.cache.forget(&name);
+        if let Some(held) = self.pool.conceal(block) {
+            self.cache.forget(&held.name);
         }
     }
 
@@ -64,8 +64,17 @@ impl Blocks {
     /// Lets others find a whole, computed block. Does nothing when another block holds the same prefix, or this block
     /// has been published before.
     pub(crate) fn publish(&mut self, block: BlockId, prefix: BlockHash) {
-        if self.pool.holds(block).is_none() && self.cache.publish(prefix, block) {
-            self.pool.publish(block, prefix);
+        self.publish_as(block, Held { name: prefix, whole: true });
+    }
+
+    /// The same of the beginning of a block, to which nobody writes any more until it is [concealed](Self::conceal).
+    pub(crate) fn publish_begun(&mut self, block: BlockId, name: BlockHash) {
+        self.publish_as(block, Held { name, whole: false });
+    }
+
+    fn publish_as(&mut self, block: BlockId, held: Held) {
+        if self.pool.holds(block).is_none() && self.cache.publish(held.name, block) {
+            self.pool.publish(block, held);
         }
     }
 }
@@ -88,7 +97,7 @@ mod tests {
         assert_eq!(blocks.share_found(&links[2]), None);
         assert_eq!(blocks.share_found(&links[1]), Some(table[1]));
         assert_eq!(blocks.evicted, 1);
-        assert_eq!(blocks.demoted, [Demoted { block: table[2], prefix: links[2] }]);
+        assert_eq!(blocks.demoted, [Demoted { block: table[2], prefix: links[2], whole: true }]);
     }
 
     #[test]

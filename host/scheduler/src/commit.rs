@@ -121,7 +121,7 @@ impl Scheduler {
         let Some(name) = sequence.tail(block_size) else { return };
         let block = sequence.table[sequence.computed / block_size];
         if self.blocks.pool.owners(block) == 1 {
-            self.blocks.publish(block, name);
+            self.blocks.publish_begun(block, name);
         }
     }
 

@@ -25,13 +25,15 @@ pub struct Plan {
     pub preempted: Vec<SequenceId>,
 }
 
-/// A whole, computed block that is given to something else.
+/// A computed block that is given to something else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Demoted {
     /// Where its keys and values are still.
     pub block: BlockId,
     /// What they are of.
     pub prefix: BlockHash,
+    /// All positions of the block count. Else it is what a sequence left begun, for who goes on from there.
+    pub whole: bool,
 }
 
 /// Copy the keys and values of a whole block, in all layers.

@@ -20,17 +20,25 @@ pub(crate) struct BlockPool {
 #[derive(Debug, Clone, Default)]
 struct Block {
     owners: u32,
-    /// The prefix it holds, once that is published.
-    holds: Option<BlockHash>,
+    /// What it holds, once that is published.
+    holds: Option<Held>,
     older: Option<BlockId>,
     newer: Option<BlockId>,
 }
 
-/// A block with one owner, and the prefix that was lost with it.
+/// What others may find in a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub(crate) name: BlockHash,
+    /// All of its positions count; else the first of them do, which the name is of.
+    pub(crate) whole: bool,
+}
+
+/// A block with one owner, and what was lost with it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Taken {
     pub(crate) block: BlockId,
-    pub(crate) evicted: Option<BlockHash>,
+    pub(crate) evicted: Option<Held>,
 }
 
 impl BlockPool {
@@ -60,8 +68,8 @@ impl BlockPool {
         self.at(block).owners
     }
 
-    /// The published prefix in a block.
-    pub(crate) fn holds(&self, block: BlockId) -> Option<BlockHash> {
+    /// What is published of a block.
+    pub(crate) fn holds(&self, block: BlockId) -> Option<Held> {
         self.at(block).holds
     }
 
@@ -98,13 +106,13 @@ impl BlockPool {
         }
     }
 
-    /// A used block's content is complete and known by this hash from now on.
-    pub(crate) fn publish(&mut self, block: BlockId, prefix: BlockHash) {
-        self.at_mut(block).holds = Some(prefix);
+    /// What a used block holds stays, and is known by its name from now on.
+    pub(crate) fn publish(&mut self, block: BlockId, held: Held) {
+        self.at_mut(block).holds = Some(held);
     }
 
     /// A used block holds nothing that others know of from now on. Says what it was known by.
-    pub(crate) fn conceal(&mut self, block: BlockId) -> Option<BlockHash> {
+    pub(crate) fn conceal(&mut self, block: BlockId) -> Option<Held> {
         self.at_mut(block).holds.take()
     }
 
@@ -153,9 +161,9 @@ mod tests {
     use super::*;
     use crate::prefix::Chain;
 
-    fn hashes(count: u32) -> Vec<BlockHash> {
+    fn hashes(count: u32) -> Vec<Held> {
         let mut chain = Chain::new(&[0; 32], 1);
-        (0..count).map(|token| chain.push([token].into_iter())).collect()
+        (0..count).map(|token| Held { name: chain.push([token].into_iter()), whole: true }).collect()
     }
 
     fn order(pool: &BlockPool) -> Vec<u32> {

@@ -238,6 +238,16 @@ fn reader(
                 ("kv_disk_bytes", "Bytes of KV blocks on disk", kv.disk.bytes as f64),
                 ("kv_writes_waiting", "KV blocks that wait to be written to disk", kv.queued_writes as f64),
                 (
+                    "kv_remote_up",
+                    "1 while the server for KV blocks answers",
+                    f64::from(u8::from(kv.remote.is_up)),
+                ),
+                (
+                    "kv_remote_writes_waiting",
+                    "KV blocks that wait to be written to the server",
+                    kv.remote.queued_writes as f64,
+                ),
+                (
                     "turns_in_progress",
                     "Turns that hold a place",
                     (all_permits - permits.available_permits()) as f64,
@@ -266,6 +276,24 @@ fn reader(
                 ("kv_memory_misses", "Prefixes that ended in memory", kv.memory.misses),
                 ("kv_disk_hits", "KV blocks looked for and found on disk", kv.disk.hits),
                 ("kv_disk_misses", "Prefixes that ended on disk", kv.disk.misses),
+                ("kv_remote_hits", "KV blocks looked for and found on the server", kv.remote.hits),
+                ("kv_remote_misses", "Prefixes that ended on the server", kv.remote.misses),
+                ("kv_remote_stored_blocks", "KV blocks written to the server", kv.remote.stored),
+                (
+                    "kv_remote_dropped_writes",
+                    "KV blocks that were not written to the server for want of time",
+                    kv.remote.dropped_writes,
+                ),
+                (
+                    "kv_remote_failed_writes",
+                    "KV blocks that the server did not take",
+                    kv.remote.failed_writes,
+                ),
+                (
+                    "kv_remote_failures",
+                    "Times that the server for KV blocks was found to be of no use",
+                    kv.remote.failures,
+                ),
                 (
                     "kv_promoted_blocks",
                     "KV blocks written back instead of being computed",
@@ -275,7 +303,7 @@ fn reader(
                 ("kv_kept_blocks", "KV blocks copied down for dialogs that go on", kv.kept_blocks),
                 (
                     "kv_dropped_writes",
-                    "KV blocks that were not written for want of time or room",
+                    "KV blocks that were not written to disk for want of time or room",
                     kv.dropped_writes,
                 ),
                 ("kv_failed_writes", "KV blocks that the disk refused", kv.failed_writes),

@@ -64,7 +64,7 @@ pub async fn serve(
     let engine = app.engine.clone();
     let written = tokio::task::spawn_blocking(move || engine.flush(FLUSHING_TIME)).await;
     if !written.unwrap_or(false) {
-        tracing::warn!("not all KV blocks that were to be kept are on disk; they will be computed again");
+        tracing::warn!("not all KV blocks that were to be kept are written; they will be computed again");
     }
     Ok(())
 }

@@ -2,8 +2,9 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use jackfield_engine::{Activations, DiskTier, EngineConfig, KvStore, KvType};
+use jackfield_engine::{Activations, DiskTier, EngineConfig, KvStore, KvType, RemoteTier};
 use jackfield_policy::RecordSettings;
 use jackfield_server::{ServerConfig, VerifyConfig};
 use schemars::JsonSchema;
@@ -15,6 +16,9 @@ use super::{ConfigError, MIB};
 
 /// Disk for KV blocks when the file does not say, in MiB.
 const KV_DISK_MIB: u64 = 2048;
+/// Seconds without use, and milliseconds for an answer, of KV blocks on a server when the file does not say.
+const KV_REMOTE_TTL_S: u64 = 3600;
+const KV_REMOTE_TIMEOUT_MS: u64 = 200;
 
 /// `jackfield.toml`: what `jackfield serve --config` reads. Every field may be left out; paths are relative to the file.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -89,11 +93,18 @@ pub(super) struct EngineTable {
     kv_mib: Option<usize>,
     /// How keys and values are kept.
     kv_type: Option<KvTypeName>,
-    /// Memory for blocks that the cache gave up, in MiB; 0 for none, on disk neither.
+    /// Memory for blocks that the cache gave up, in MiB; 0 for none, neither on disk nor on a server.
     kv_memory_mib: Option<usize>,
     /// Disk, in the state folder, for blocks that memory gave up or that are to outlive the host, in MiB; 0 for none.
     kv_disk_mib: Option<u64>,
-    /// How blocks are kept in memory and on disk.
+    /// A Redis or Valkey server on which several hosts share such blocks: `redis://HOST:PORT/DATABASE`, with `USER:PASSWORD@`
+    /// before the host where it wants them. Its `maxmemory` says how many there may be.
+    kv_remote: Option<String>,
+    /// A block that nobody uses for so long is forgotten there, in seconds.
+    kv_remote_ttl_s: Option<u64>,
+    /// Of that server: what takes longer has failed, in milliseconds. A turn waits for its blocks at most twice as long.
+    kv_remote_timeout_ms: Option<u64>,
+    /// How blocks are kept outside of the cache.
     kv_store: Option<KvStoreName>,
     /// How activations are rounded in products.
     activations: Option<ActivationsName>,
@@ -215,7 +226,8 @@ impl From<ActivationsName> for Activations {
 
 impl EngineTable {
     /// `state`: the folder under which blocks are kept.
-    pub(super) fn over(self, default: EngineConfig, state: &Path) -> EngineConfig {
+    pub(super) fn over(self, default: EngineConfig, state: &Path) -> Result<EngineConfig, ConfigError> {
+        let kv_remote = self.remote()?;
         let kv_memory_bytes =
             self.kv_memory_mib.map_or(default.kv_memory_bytes, |mib| mib.saturating_mul(MIB));
         let disk = self.kv_disk_mib.unwrap_or(KV_DISK_MIB).saturating_mul(MIB as u64);
@@ -223,12 +235,13 @@ impl EngineTable {
         let max_running = self.max_running.unwrap_or(default.max_running);
         // Who raises one limit need not know of the other.
         let enough = max_running.saturating_add(default.busy_prefill_tokens).max(default.max_step_tokens);
-        EngineConfig {
+        Ok(EngineConfig {
             block_size: self.block_size.unwrap_or(default.block_size),
             kv_bytes: self.kv_mib.map_or(default.kv_bytes, |mib| mib.saturating_mul(MIB)),
             kv_type: self.kv_type.map_or(default.kv_type, KvType::from),
             kv_memory_bytes,
             kv_disk: Some(kv_disk).filter(|disk| disk.bytes > 0 && kv_memory_bytes > 0),
+            kv_remote,
             kv_store: self.kv_store.map_or(default.kv_store, KvStore::from),
             activations: self.activations.map_or(default.activations, Activations::from),
             max_step_tokens: self.max_step_tokens.unwrap_or(enough),
@@ -239,7 +252,29 @@ impl EngineTable {
             ageing_ms: self.ageing_ms.unwrap_or(default.ageing_ms),
             prefix_cache: self.prefix_cache.unwrap_or(default.prefix_cache),
             max_context: self.max_context.or(default.max_context),
+        })
+    }
+
+    fn remote(&self) -> Result<Option<RemoteTier>, ConfigError> {
+        let (ttl, timeout) = (self.kv_remote_ttl_s, self.kv_remote_timeout_ms);
+        let Some(url) = &self.kv_remote else {
+            let alone = [("kv_remote_ttl_s", ttl.is_some()), ("kv_remote_timeout_ms", timeout.is_some())];
+            let alone = alone.into_iter().find(|(_, given)| *given);
+            return alone.map_or(Ok(None), |(name, _)| Err(ConfigError::NoKvRemote(name)));
+        };
+        let zero = [
+            ("kv_remote_ttl_s", ttl == Some(0)),
+            ("kv_remote_timeout_ms", timeout == Some(0)),
+            ("kv_memory_mib", self.kv_memory_mib == Some(0)),
+        ];
+        if let Some((name, _)) = zero.into_iter().find(|(_, zero)| *zero) {
+            return Err(ConfigError::NoEngine(name));
         }
+        Ok(Some(RemoteTier {
+            server: url.parse()?,
+            ttl: Duration::from_secs(ttl.unwrap_or(KV_REMOTE_TTL_S)),
+            timeout: Duration::from_millis(timeout.unwrap_or(KV_REMOTE_TIMEOUT_MS)),
+        }))
     }
 }
 

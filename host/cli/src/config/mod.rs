@@ -9,7 +9,7 @@ mod sessions;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use jackfield_engine::{ConfigError as EngineConfigError, EngineConfig, StartError};
+use jackfield_engine::{ConfigError as EngineConfigError, EngineConfig, InvalidServer, StartError};
 use jackfield_policy::{RecordSettings, SignatureError, TrustedKeys};
 use jackfield_server::{ApiKey, ConfigError as ServerError, ServerConfig};
 
@@ -89,6 +89,10 @@ pub(crate) enum ConfigError {
     NoSessions(&'static str),
     #[error("engine.{0} is 0; give at least 1")]
     NoEngine(&'static str),
+    #[error("engine.kv_remote: {0}")]
+    KvRemote(#[from] InvalidServer),
+    #[error("engine.{0} goes with engine.kv_remote")]
+    NoKvRemote(&'static str),
     #[error(
         "engine.max_step_tokens ({step}) must be more than engine.max_running ({running}): everyone who runs takes one \
          token of a step, and prompts take the rest"
@@ -153,7 +157,7 @@ impl Settings {
             policies: args.policies.clone().or(file.policies),
             threads: args.threads.or(file.threads).or(cores).unwrap_or_else(default_threads),
             cores: file.cores,
-            engine: file.engine.over(EngineConfig::default(), &state),
+            engine: file.engine.over(EngineConfig::default(), &state)?,
             state,
             server: ServerConfig {
                 keys: file.keys.into_iter().map(|Key { key, tenant }| ApiKey { key, tenant }).collect(),

@@ -58,6 +58,33 @@ fn blocks_live_on_under_the_state_folder_unless_the_file_says_otherwise() {
 }
 
 #[test]
+fn blocks_are_shared_over_a_server_that_is_named_and_its_password_is_not_shown() {
+    let remote = |toml: &str| settings(&format!("[engine]\n{toml}"), &[]).expect("good").engine.kv_remote;
+    assert_eq!(remote(""), None);
+    let usual = remote("kv_remote = 'redis://me:hidden@10.0.0.1/2'").expect("a server");
+    assert_eq!((usual.ttl.as_secs(), usual.timeout.as_millis()), (3600, 200));
+    assert!(format!("{usual:?}").contains("10.0.0.1:6379/2") && !format!("{usual:?}").contains("hidden"));
+    let set = remote("kv_remote = 'valkey://cache'\nkv_remote_ttl_s = 7\nkv_remote_timeout_ms = 8");
+    let set = set.expect("a server");
+    assert_eq!((set.ttl.as_secs(), set.timeout.as_millis()), (7, 8));
+    assert!(remote("kv_remote = 'redis://cache'\nkv_disk_mib = 0").is_some());
+
+    for url in ["http://:hidden@x", "redis://:hidden@", "rediss://:hidden@x", "10.0.0.1:6379", ""] {
+        let error = refusal(&format!("[engine]\nkv_remote = '{url}'"), &[]);
+        assert!(error.contains("engine.kv_remote: ") && error.contains("line 2"), "{error}");
+        assert!(!error.contains("hidden"), "{error}");
+    }
+    for name in ["kv_remote_ttl_s", "kv_remote_timeout_ms", "kv_memory_mib"] {
+        let error = refusal(&format!("[engine]\nkv_remote = 'redis://x'\n{name} = 0"), &[]);
+        assert!(error.contains(&format!("engine.{name} is 0")) && error.contains("line 3"), "{error}");
+    }
+    for name in ["kv_remote_ttl_s", "kv_remote_timeout_ms"] {
+        let error = refusal(&format!("[engine]\n{name} = 5"), &[]);
+        assert!(error.contains(&format!("engine.{name} goes with engine.kv_remote")), "{error}");
+    }
+}
+
+#[test]
 fn activations_are_fine_unless_the_file_says_otherwise() {
     let activations = |toml: &str| settings(toml, &[]).expect("good").engine.activations;
     assert_eq!(activations(""), Activations::Fine);

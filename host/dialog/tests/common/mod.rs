@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 pub(crate) mod counting;
+pub(crate) mod net;
 pub(crate) mod server;
 
 use std::{

@@ -1,67 +1,35 @@
-//! A Redis server of a test's own.
+//! A Redis server of a test's own, and stores in it.
 
-use std::{
-    net::TcpListener,
-    process::{Child, Command, Stdio},
-    time::Duration,
-};
+use std::time::Duration;
 
 use jackfield_dialog::{RedisConfig, RedisStore};
-use tempfile::TempDir;
+use jackfield_redis::RedisServer;
 
-pub(crate) struct Server {
-    port: u16,
-    folder: TempDir,
-    process: Option<Child>,
-}
+pub(crate) struct Server(RedisServer);
 
 impl Server {
-    /// On a free port, in a folder of its own, with an append-only file. None, and said aloud, when the program is missing, unless
-    /// `JACKFIELD_REQUIRE_REDIS=1`.
+    /// None when the program is missing, as [`RedisServer::start`].
     pub(crate) fn start() -> Option<Server> {
-        let there = Command::new("redis-server").arg("--version").stdout(Stdio::null()).status();
-        if there.is_err() {
-            let required = std::env::var("JACKFIELD_REQUIRE_REDIS").is_ok_and(|value| value == "1");
-            assert!(!required, "redis-server is not installed");
-            eprintln!("SKIPPED: redis-server is not installed; nothing was tested");
-            return None;
-        }
-        let port =
-            TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
-        let mut server = Server { port, folder: tempfile::tempdir().expect("a folder"), process: None };
-        server.run();
-        Some(server)
+        RedisServer::start().map(Server)
     }
 
     /// Again on the same port and folder.
     pub(crate) fn run(&mut self) {
-        let mut command = Command::new("redis-server");
-        command.args(["--bind", "127.0.0.1", "--appendonly", "yes", "--appendfsync", "always", "--save", ""]);
-        command.arg("--port").arg(self.port.to_string()).arg("--dir").arg(self.folder.path());
-        self.process = Some(command.stdout(Stdio::null()).spawn().expect("starts"));
+        self.0.run();
     }
 
     /// Ends it as a power cut would.
     pub(crate) fn kill(&mut self) {
-        if let Some(mut process) = self.process.take() {
-            process.kill().expect("still there");
-            process.wait().expect("ended");
-        }
+        self.0.kill();
     }
 
     /// `STOP`: it neither answers nor closes, as behind a broken network. `CONT`: it goes on.
     pub(crate) fn signal(&self, name: &str) {
-        let id = self.process.as_ref().expect("runs").id();
-        let sent = Command::new("kill").arg(format!("-{name}")).arg(id.to_string()).status().expect("kill");
-        assert!(sent.success());
+        self.0.signal(name);
     }
 
     pub(crate) fn config(&self) -> RedisConfig {
-        RedisConfig {
-            url: format!("redis://127.0.0.1:{}/0", self.port),
-            timeout: Duration::from_secs(5),
-            ..RedisConfig::default()
-        }
+        RedisConfig { url: self.0.url(), timeout: Duration::from_secs(5), ..RedisConfig::default() }
     }
 
     /// Connects once it is up.
@@ -75,11 +43,5 @@ impl Server {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         panic!("{last:?}");
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.kill();
     }
 }

@@ -13,13 +13,13 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
 use bytes::Bytes;
 use jackfield_scheduler::BlockHash;
 
 use super::shelf::{Rank, Shelf};
-use super::stats::{Counter, Rejection, TierCounters};
+use super::stats::{Counter, Rejection, Rejections, TierCounters};
 use super::stored::{HEADER, Identity, checksum};
 use super::tier::{LowerStats, Tier};
 use super::warnings::Warnings;
@@ -43,7 +43,7 @@ pub(crate) struct Disk {
     counters: TierCounters,
     dropped: Counter,
     failed: Counter,
-    rejected: [Counter; Rejection::ALL.len()],
+    rejected: Rejections,
     warnings: Warnings,
     temporary: AtomicU64,
 }
@@ -63,7 +63,7 @@ impl Disk {
             counters: TierCounters::default(),
             dropped: Counter::default(),
             failed: Counter::default(),
-            rejected: Default::default(),
+            rejected: Rejections::default(),
             warnings: Warnings::default(),
             temporary: AtomicU64::new(0),
         };
@@ -115,17 +115,15 @@ impl Disk {
             .take((expected - HEADER) as u64)
             .read_to_end(&mut image)
             .map_err(of_system)?;
-        self.identity.check(&image, prefix)?;
+        let payload = self.identity.open(image, prefix)?;
         let _ = file.set_times(times(rank)); // without it the block is as old as it was after a restart
-        Ok(Bytes::from(image).slice(HEADER..HEADER + self.identity.payload_bytes()))
+        Ok(payload)
     }
 
     fn reject(&self, prefix: &BlockHash, rejection: Rejection) {
         self.index().remove(prefix);
         self.discard(prefix);
-        if let Some(at) = Rejection::ALL.iter().position(|reason| *reason == rejection) {
-            self.rejected[at].add(1);
-        }
+        self.rejected.add(rejection);
         if self.warnings.may_say(rejection.as_str()) {
             let (folder, reason) = (self.folder.display(), rejection.as_str());
             tracing::warn!(%folder, %prefix, reason, "a stored KV block is not used; it is computed again");
@@ -178,19 +176,16 @@ impl Disk {
 }
 
 impl Tier for Disk {
-    fn leading(&self, prefixes: &[BlockHash]) -> usize {
-        let index = self.index();
-        prefixes.iter().take_while(|prefix| index.contains(prefix)).count()
+    fn may_have(&self, prefix: &BlockHash) -> bool {
+        self.index().contains(prefix)
     }
 
-    fn get(&self, prefixes: &[BlockHash]) -> Vec<Option<Bytes>> {
-        let now = now();
-        let found: Vec<_> =
-            prefixes.iter().enumerate().map(|(link, prefix)| self.find(prefix, now.back(link))).collect();
-        if found.iter().any(Option::is_none) {
-            self.counters.misses.add(1);
-        }
-        found
+    fn wants(&self, prefix: &BlockHash) -> bool {
+        !self.may_have(prefix)
+    }
+
+    fn get(&self, prefixes: &[BlockHash], rank: Rank) -> Vec<Option<Bytes>> {
+        prefixes.iter().enumerate().map(|(link, prefix)| self.find(prefix, rank.back(link))).collect()
     }
 
     fn put(&self, prefix: &BlockHash, payload: &Bytes, rank: Rank) {
@@ -239,26 +234,14 @@ impl Tier for Disk {
             tier: self.counters.stats(index.len(), index.bytes(), index.max_bytes()),
             dropped_writes: self.dropped.get(),
             failed_writes: self.failed.get(),
-            rejected: Rejection::ALL
-                .iter()
-                .zip(&self.rejected)
-                .map(|(reason, count)| (*reason, count.get()))
-                .collect(),
+            rejected: self.rejected.counts(),
+            ..LowerStats::default()
         }
     }
 }
 
 /// How names of files that are being written end.
 const TEMPORARY: &str = "tmp";
-
-/// The present as a rank.
-pub(crate) fn now() -> Rank {
-    rank_of(SystemTime::now())
-}
-
-fn rank_of(time: SystemTime) -> Rank {
-    Rank(time.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as u64)
-}
 
 fn times(rank: Rank) -> FileTimes {
     // Beyond this no file system goes.

@@ -1,16 +1,18 @@
-//! Reading ahead: from disk to memory, while something else of a turn is on its way.
+//! Reading ahead: from below to memory, while something else of a turn is on its way.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Instant;
 
 use jackfield_scheduler::BlockHash;
 use tokio::sync::oneshot;
 
 use super::Inner;
-use super::disk::now;
+use super::lower::Lower;
+use super::shelf::{Rank, now};
 
 /// Blocks that a thread reads before it looks for other work: a prompt's are shared out among several.
 const AT_ONCE: usize = 8;
@@ -33,17 +35,23 @@ pub struct Fetched {
 
 /// Some blocks to read.
 pub(super) struct Read {
-    prefixes: Vec<BlockHash>,
-    /// How far from the front of the prompt the first of them is.
-    link: usize,
+    /// Each with its place in the prompt, in their order.
+    blocks: Vec<(usize, BlockHash)>,
     progress: Arc<Progress>,
 }
 
 /// Tells the end when the last part of the work is dropped, done or not.
 struct Progress {
+    begun: Instant,
+    /// When its first block counts as used, the others a little before.
+    rank: Rank,
     held_tokens: usize,
     read: AtomicUsize,
     block_size: usize,
+    /// The first place whose block no tier has: those after it are of no use.
+    gap: AtomicUsize,
+    /// A bit for each tier that lacked a block.
+    missed: AtomicUsize,
     sender: Mutex<Option<oneshot::Sender<Fetched>>>,
 }
 
@@ -78,6 +86,24 @@ impl Drop for Progress {
     }
 }
 
+impl Progress {
+    fn is_of_use(&self, (link, _): &(usize, BlockHash)) -> bool {
+        *link < self.gap.load(Ordering::Relaxed)
+    }
+
+    fn ends_before(&self, link: usize) {
+        self.gap.fetch_min(link, Ordering::Relaxed);
+    }
+
+    /// Counts that a tier lacked a block, once for each prompt.
+    fn missed(&self, at: usize, lower: &Lower) {
+        let bit = 1 << at;
+        if self.missed.fetch_or(bit, Ordering::Relaxed) & bit == 0 {
+            lower.misses.add(1);
+        }
+    }
+}
+
 /// Has threads read what `on_device` and memory lack of a chain, as far as there are no gaps.
 pub(super) fn fetch(
     shared: &Arc<Inner>,
@@ -85,41 +111,81 @@ pub(super) fn fetch(
     on_device: &[bool],
     block_size: usize,
 ) -> Fetch {
-    let now = now();
+    let rank = now();
     let absent: Vec<usize> = {
         let mut memory = shared.memory();
         let mut held =
-            |link: &usize| on_device[*link] || memory.touch(&chain[*link], now.back(*link)).is_some();
+            |link: &usize| on_device[*link] || memory.touch(&chain[*link], rank.back(*link)).is_some();
         (0..chain.len()).filter(|link| !held(link)).collect()
     };
     let (sender, done) = oneshot::channel();
-    let held_tokens = absent.first().map_or(chain.len(), |first| *first) * block_size;
-    let sender = Mutex::new(Some(sender));
-    let progress = Arc::new(Progress { held_tokens, read: AtomicUsize::new(0), block_size, sender });
-    let Some(lower) = shared.lower.as_ref().filter(|_| !absent.is_empty()) else { return Fetch { done } };
-    let prefixes: Vec<BlockHash> = absent.iter().take(shared.fetch_blocks).map(|link| chain[*link]).collect();
-    let there = lower.tier.leading(&prefixes);
-    shared.counters.lower_misses.add(usize::from(there < prefixes.len()));
-    for (prefixes, links) in prefixes[..there].chunks(AT_ONCE).zip(absent.chunks(AT_ONCE)) {
-        let read = Read { prefixes: prefixes.to_vec(), link: links[0], progress: Arc::clone(&progress) };
-        // A closed queue drops it, and so ends it.
-        let _ = lower.reads.push(read);
+    let progress = Arc::new(Progress {
+        begun: Instant::now(),
+        rank,
+        held_tokens: absent.first().map_or(chain.len(), |first| *first) * block_size,
+        read: AtomicUsize::new(0),
+        block_size,
+        gap: AtomicUsize::new(usize::MAX),
+        missed: AtomicUsize::new(0),
+        sender: Mutex::new(Some(sender)),
+    });
+    for links in absent[..absent.len().min(shared.fetch_blocks)].chunks(AT_ONCE) {
+        let blocks = links.iter().map(|link| (*link, chain[*link])).collect();
+        shared.pass_on(0, Read { blocks, progress: Arc::clone(&progress) });
     }
     Fetch { done }
 }
 
 impl Inner {
-    /// A thread that reads.
-    pub(super) fn read_all(&self) {
-        let Some(lower) = &self.lower else { return };
-        while let Some(Read { mut prefixes, link, progress }) = lower.reads.pop() {
+    /// Hands blocks to the first tier, from this one on, that may have some of them; what it lacks it hands on. What nobody
+    /// may have is the end.
+    fn pass_on(&self, from: usize, Read { mut blocks, progress }: Read) {
+        blocks.retain(|block| progress.is_of_use(block));
+        let lower = || self.lower().enumerate().skip(from);
+        let is_nowhere = |prefix: &BlockHash| !lower().any(|(_, lower)| lower.tier.may_have(prefix));
+        if let Some(end) = blocks.iter().position(|(_, prefix)| is_nowhere(prefix)) {
+            progress.ends_before(blocks[end].0);
+            lower().for_each(|(at, lower)| progress.missed(at, lower));
+            blocks.truncate(end);
+        }
+        if blocks.is_empty() {
+            return;
+        }
+        for (at, lower) in lower() {
+            if blocks.iter().any(|(_, prefix)| lower.tier.may_have(prefix)) {
+                // A closed queue drops it, and so ends it.
+                let _ = lower.reads.push(Read { blocks, progress });
+                return;
+            }
+            progress.missed(at, lower);
+        }
+    }
+
+    /// A thread that reads from the tier at this place.
+    pub(super) fn read_all(&self, at: usize) {
+        let Some(lower) = self.lower().nth(at) else { return };
+        while let Some(Read { mut blocks, progress }) = lower.reads.pop() {
             // Another prompt that begins alike may have been faster.
-            prefixes.retain(|prefix| self.memory().peek(prefix).is_none());
-            let rank = now();
-            for (nth, (prefix, payload)) in prefixes.iter().zip(lower.tier.get(&prefixes)).enumerate() {
-                let Some(payload) = payload else { continue };
-                self.hold(*prefix, payload, rank.back(link + nth));
+            blocks.retain(|block| progress.is_of_use(block) && self.memory().peek(&block.1).is_none());
+            let prefixes: Vec<BlockHash> = blocks.iter().map(|(_, prefix)| *prefix).collect();
+            let found = match blocks.first() {
+                Some((link, _)) if progress.begun.elapsed() < lower.tier.patience() => {
+                    lower.tier.get(&prefixes, progress.rank.back(*link))
+                }
+                _ => vec![None; prefixes.len()],
+            };
+            let mut lacking = Vec::new();
+            for (block, payload) in blocks.into_iter().zip(found) {
+                let Some(payload) = payload else {
+                    lacking.push(block);
+                    continue;
+                };
+                self.hold(block.1, payload, progress.rank.back(block.0));
                 progress.read.fetch_add(1, Ordering::Relaxed);
+            }
+            if !lacking.is_empty() {
+                progress.missed(at, lower);
+                self.pass_on(at + 1, Read { blocks: lacking, progress });
             }
         }
     }

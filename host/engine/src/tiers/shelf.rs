@@ -1,6 +1,7 @@
 //! What is kept up to a number of bytes, and what goes first when there is more.
 
 use std::collections::{BTreeMap, HashMap};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use jackfield_scheduler::BlockHash;
 
@@ -37,7 +38,17 @@ pub(crate) struct Evicted<V> {
     pub(crate) rank: Rank,
 }
 
+/// The present as a rank.
+pub(crate) fn now() -> Rank {
+    Rank::at(SystemTime::now())
+}
+
 impl Rank {
+    /// A time as a rank.
+    pub(crate) fn at(time: SystemTime) -> Rank {
+        Rank(time.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as u64)
+    }
+
     /// This far back: the end of a chain ranks before its beginning, without which it is of no use.
     pub(crate) fn back(self, links: usize) -> Rank {
         Rank(self.0.saturating_sub(links as u64))
@@ -63,6 +74,11 @@ impl<V> Shelf<V> {
 
     pub(crate) fn contains(&self, prefix: &BlockHash) -> bool {
         self.slots.contains_key(prefix)
+    }
+
+    /// When a block counts as last used.
+    pub(crate) fn rank(&self, prefix: &BlockHash) -> Option<Rank> {
+        self.slots.get(prefix).map(|slot| slot.place.0)
     }
 
     /// The value, without a word on its use.

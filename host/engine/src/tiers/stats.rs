@@ -18,12 +18,35 @@ pub struct KvStats {
     pub kept_blocks: u64,
     /// Writes to disk that wait.
     pub queued_writes: usize,
-    /// Counter: blocks that were not written since too many waited, or since they are larger than the whole tier.
+    /// Counter: blocks that were not written to disk since too many waited, or since they are larger than the whole tier.
     pub dropped_writes: u64,
     /// Counter: blocks that the disk refused.
     pub failed_writes: u64,
-    /// Counters: stored blocks that were found and not used, by reason.
+    /// The tier on a server that hosts share.
+    pub remote: RemoteStats,
+    /// Counters: stored blocks that were found below memory and not used, by reason.
     pub rejected: Vec<(Rejection, u64)>,
+}
+
+/// The tier on a server that hosts share. How many blocks it has, it alone knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RemoteStats {
+    /// Whether it answers, as far as is known.
+    pub is_up: bool,
+    /// Counter: blocks looked for and found.
+    pub hits: u64,
+    /// Counter: prompts of which it lacked a block, or had one that is not fit for use.
+    pub misses: u64,
+    /// Counter: blocks put there.
+    pub stored: u64,
+    /// Writes that wait.
+    pub queued_writes: usize,
+    /// Counter: blocks that were not written since too many waited.
+    pub dropped_writes: u64,
+    /// Counter: blocks that it did not take, or not in time.
+    pub failed_writes: u64,
+    /// Counter: times that it could not be reached, or gave no answer of use in time.
+    pub failures: u64,
 }
 
 /// One tier.
@@ -37,7 +60,8 @@ pub struct TierStats {
     pub max_bytes: u64,
     /// Counter: blocks looked for and found.
     pub hits: u64,
-    /// Counter: times that a chain of blocks ended here because the next one was not there, or not fit for use.
+    /// Counter: times that a chain of blocks ended here because the next one was not there, or not fit for use; below memory,
+    /// once for each prompt.
     pub misses: u64,
     /// Counter: blocks put there.
     pub stored: u64,
@@ -45,10 +69,10 @@ pub struct TierStats {
     pub evicted: u64,
 }
 
-/// Why a stored block was not used. It is computed again as if it had never been there, and its file is removed.
+/// Why a stored block was not used. It is computed again as if it had never been there, and removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Rejection {
-    /// The file has gone.
+    /// Its file has gone.
     Gone,
     /// The system would not let it be read.
     Unreadable,
@@ -101,7 +125,7 @@ impl fmt::Display for Rejection {
 }
 
 impl KvStats {
-    /// Stored blocks that were found and not used, for this reason.
+    /// Stored blocks that were found below memory and not used, for this reason.
     pub fn rejected_for(&self, reason: Rejection) -> u64 {
         self.rejected.iter().find(|(its, _)| *its == reason).map_or(0, |(_, count)| *count)
     }
@@ -119,6 +143,31 @@ impl Counter {
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
+}
+
+/// One for each reason.
+#[derive(Debug, Default)]
+pub(crate) struct Rejections([Counter; Rejection::ALL.len()]);
+
+impl Rejections {
+    pub(crate) fn add(&self, rejection: Rejection) {
+        let counts = Rejection::ALL.iter().zip(&self.0);
+        counts.filter(|(reason, _)| **reason == rejection).for_each(|(_, count)| count.add(1));
+    }
+
+    pub(crate) fn counts(&self) -> Vec<(Rejection, u64)> {
+        Rejection::ALL.iter().zip(&self.0).map(|(reason, count)| (*reason, count.get())).collect()
+    }
+}
+
+/// What two tiers have rejected. One that is not there has no counts.
+pub(super) fn sums(one: Vec<(Rejection, u64)>, other: Vec<(Rejection, u64)>) -> Vec<(Rejection, u64)> {
+    if one.is_empty() {
+        return other;
+    }
+    let mut sums = one;
+    sums.iter_mut().zip(other).for_each(|(sum, more)| sum.1 += more.1);
+    sums
 }
 
 /// Those of one tier.

@@ -14,8 +14,9 @@
 //! | the last 32 | BLAKE3 of all before |
 //!
 //! Numbers are little-endian. The checksum finds what is torn, cut or decayed; it does not tell a forger from this host. Whoever
-//! can write to the folder can make the model say anything, as who can write to the model's file can.
+//! can write to the folder or to the server can make the model say anything, as who can write to the model's file can.
 
+use bytes::Bytes;
 use jackfield_kernels::{KvShape, KvStore, KvType};
 use jackfield_model::Activations;
 use jackfield_scheduler::BlockHash;
@@ -90,6 +91,24 @@ impl Identity {
         header
     }
 
+    /// A whole stored block.
+    pub(crate) fn image(&self, prefix: &BlockHash, payload: &[u8]) -> Vec<u8> {
+        let header = self.header(prefix);
+        [&header[..], payload, &checksum(&header, payload)].concat()
+    }
+
+    /// The payload of a whole stored block that is what is looked for.
+    pub(crate) fn open(&self, image: Vec<u8>, prefix: &BlockHash) -> Result<Bytes, Rejection> {
+        self.check(&image, prefix)?;
+        Ok(Bytes::from(image).slice(HEADER..HEADER + self.payload_bytes()))
+    }
+
+    /// Names everything that must agree but the prefix.
+    pub(crate) fn name(&self) -> String {
+        let header = self.header(&BlockHash::from_bytes([0; 32]));
+        blake3::hash(&header).to_hex()[..32].to_owned()
+    }
+
     /// Whether what follows may be what is looked for. One flipped bit in here makes it look like somebody else's.
     pub(crate) fn check_header(&self, header: &[u8; HEADER], prefix: &BlockHash) -> Result<(), Rejection> {
         let wanted = self.header(prefix);
@@ -140,8 +159,7 @@ mod tests {
     }
 
     fn image(identity: &Identity) -> Vec<u8> {
-        let (header, payload) = (identity.header(&prefix(1)), [7; 40]);
-        [&header[..], &payload, &checksum(&header, &payload)].concat()
+        identity.image(&prefix(1), &[7; 40])
     }
 
     #[test]

@@ -150,3 +150,38 @@ pub fn settle(engine: &Engine) {
         (stats.in_flight, s.running, s.waiting, s.preempted, s.used_blocks) == (0, 0, 0, 0, 0)
     });
 }
+
+/// Whole blocks of the prompt that need not be computed.
+pub const HELD: usize = 5 * BLOCK;
+
+/// A prompt of five blocks and a bit, no two alike.
+pub fn prompt(number: u32) -> Vec<u32> {
+    (0..HELD as u32 + 3).map(|i| 70 + (number * 37 + i * (7 + number)) % 180).collect()
+}
+
+/// A job of such a prompt.
+pub fn ask(engine: &Engine, number: u32) -> Job {
+    Job { prompt: prompt(number), ..job(engine, "x") }
+}
+
+/// What a host answers that has never heard of it.
+pub async fn cold(number: u32) -> Reply {
+    let engine = engine(|config| config.kv_memory_bytes = 0);
+    run(&engine, ask(&engine, number)).await
+}
+
+/// Answers others until nothing of a prompt is on the device.
+pub async fn push_out(engine: &Engine, number: u32) {
+    for other in 100..110 {
+        run(engine, ask(engine, other)).await;
+        if engine.cached_prefix(&prompt(number), &[0; 32]) == 0 {
+            return;
+        }
+    }
+    panic!("it is still there: {:?}", engine.stats());
+}
+
+/// Ten blocks on the device.
+pub fn scarce(config: &mut EngineConfig) {
+    config.kv_bytes = kv_bytes(10);
+}

@@ -231,28 +231,30 @@ impl World {
         let held = |name: &BlockHash| self.tier.contains_key(name) || self.scheduler.find(name).is_some();
         let whole = chain.iter().take_while(|prefix| held(prefix)).count();
         let tails = tail_hashes(tokens, salt, self.config.block_size, &chain, whole);
+        let mut begun = None;
         if let Some(tail) = tails.into_iter().find(held) {
             chain.truncate(whole);
-            chain.push(tail);
+            begun = Some(tail);
         }
         let free = self.scheduler.stats().free_blocks;
-        let before: Vec<_> = chain.iter().map(|prefix| self.scheduler.find(prefix)).collect();
-        let adoption = self.scheduler.adopt(&chain, |link| self.tier.contains_key(&chain[link]));
+        let names: Vec<_> = chain.iter().copied().chain(begun).collect();
+        let before: Vec<_> = names.iter().map(|prefix| self.scheduler.find(prefix)).collect();
+        let adoption = self.scheduler.adopt(&chain, begun, |link| self.tier.contains_key(&names[link]));
         self.save(&adoption.demoted);
         for adopted in &adoption.adopted {
             assert_eq!(before[adopted.link], None, "adopted what was there");
-            let marks = self.tier[&chain[adopted.link]].clone();
+            let marks = self.tier[&names[adopted.link]].clone();
             for (offset, mark) in marks.into_iter().enumerate() {
                 let slot = self.slot(adopted.block, offset);
                 self.arena[slot] = Some(mark);
             }
         }
         if let Some(last) = adoption.adopted.last() {
-            let kept = before[..last.link].iter().zip(&chain);
+            let kept = before[..last.link].iter().zip(&names);
             kept.filter_map(|(block, prefix)| Some((*block)?).zip(self.scheduler.find(prefix)))
                 .for_each(|(before, after)| assert_eq!(before, after, "a block of the chain was moved"));
             assert!(
-                chain[..=last.link].iter().all(|prefix| self.scheduler.find(prefix).is_some()),
+                names[..=last.link].iter().all(|prefix| self.scheduler.find(prefix).is_some()),
                 "a chain with a gap"
             );
         }
@@ -263,8 +265,8 @@ impl World {
 
     /// Copies out what was given to something else; it must be there still, and whole.
     fn save(&mut self, demoted: &[Demoted]) {
-        for Demoted { block, prefix } in demoted {
-            let filled = self.begun.get(prefix).copied().unwrap_or(self.config.block_size);
+        for Demoted { block, prefix, whole } in demoted {
+            let filled = if *whole { self.config.block_size } else { self.begun[prefix] };
             let slots = (0..filled).map(|offset| self.arena[self.slot(*block, offset)]);
             let marks: Vec<u64> = slots.map(|mark| mark.expect("a slot was never written")).collect();
             if let Some(earlier) = self.tier.insert(*prefix, marks.clone()) {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use jackfield_scheduler::BlockHash;
 
-use super::{Rank, TEMPORARY, rank_of};
+use super::{Rank, TEMPORARY};
 
 /// A file by the name of a block.
 pub(super) struct Found {
@@ -41,7 +41,7 @@ fn look_at(shard: &str, entry: &DirEntry) -> Option<Found> {
     if rest.starts_with('.') && rest.ends_with(TEMPORARY) {
         let _ = fs::remove_file(entry.path()); // the next start tries again
     }
-    let rank = metadata.modified().map_or(Rank(0), rank_of);
+    let rank = metadata.modified().map_or(Rank(0), Rank::at);
     rest.is_empty().then_some(Found { prefix, bytes: metadata.len(), rank })
 }
 
