@@ -37,50 +37,67 @@ impl Asking<'_> {
         let is_whole = self.machine.is_whole(self.recent);
         let recent = if is_whole { self.recent } else { &self.recent[self.recent.len().saturating_sub(1)..] };
         let mut told = if is_whole { memory::told(self.dialog) } else { Told::new() };
-        let shown = self.shown(recent, &told);
+        let begun = memory::language(PROMPTED, self.dialog).is_some();
+        // In front of what the model has read without them, the instructions would make it read all of that again.
+        let front = (!is_whole || begun || !self.is_read()).then_some(self.language);
+        let shown = self.shown(recent, &told, front.is_some());
         let unsaid = facts.iter().filter(|fact| !fact.is_seen_in(&shown));
         let unsaid: serde_json::Map<_, _> =
             unsaid.map(|fact| (fact.name.clone(), fact.json.clone())).collect();
-        let mut set: Vec<Slot> =
-            memory::keep_language(PROMPTED, self.language, self.dialog).into_iter().collect();
+        let mut new = Vec::new();
+        let instructions = self.machine.instructions(self.language, self.today);
+        if front.is_none() && !told.values().any(|told| told.starts_with(&instructions)) {
+            new.push(instructions);
+        }
         if !unsaid.is_empty() {
+            new.push(self.machine.known(self.language, &serde_json::Value::Object(unsaid).to_string()));
+        }
+        let prompted = front.and_then(|language| memory::keep_language(PROMPTED, language, self.dialog));
+        let mut set: Vec<Slot> = prompted.into_iter().collect();
+        if !new.is_empty() {
             let last = recent.iter().filter(|message| message.role == Role::User).count().saturating_sub(1);
-            let json = serde_json::Value::Object(unsaid).to_string();
-            told.insert(last, self.machine.known(self.language, &json));
+            told.insert(last, new.join("\n"));
             set.extend(memory::keep_told(&told).filter(|_| is_whole));
         }
-        Prompt { messages: self.messages(self.language, self.shown(recent, &told)), set }
+        Prompt { messages: self.messages(front, self.shown(recent, &told, front.is_some())), set }
     }
 
-    /// As it is, after the instructions, where the model has read of it so far what begins with them, or nothing at all. `None`
-    /// where they would make it read again what it has read without them, or where the dialog may not be whole here.
+    /// As it is, with the instructions and what was told where they stood. They begin here where the model has read nothing yet.
+    /// `None` where nothing was told, or the dialog may not be whole here.
     pub fn going_on(&self) -> Option<Prompt> {
+        let told = memory::told(self.dialog);
         let begun = memory::language(PROMPTED, self.dialog);
-        if !self.machine.is_whole(self.recent) || (begun.is_none() && !self.is_unread()) {
+        let front = begun.or_else(|| self.begins().then_some(self.language));
+        if !self.machine.is_whole(self.recent) || (front.is_none() && told.is_empty()) {
             return None;
         }
-        let language = begun.unwrap_or(self.language);
-        let shown = self.shown(self.recent, &memory::told(self.dialog));
-        let set = memory::keep_language(PROMPTED, language, self.dialog).into_iter().collect();
-        Some(Prompt { messages: self.messages(language, shown), set })
+        let set = front.and_then(|language| memory::keep_language(PROMPTED, language, self.dialog));
+        let shown = self.shown(self.recent, &told, front.is_some());
+        Some(Prompt { messages: self.messages(front, shown), set: set.into_iter().collect() })
     }
 
-    /// Whether every answer so far was one of the rules, in a dialog that is kept: a caller without a session would be given the
-    /// instructions in this turn and not in the next.
-    fn is_unread(&self) -> bool {
-        if self.dialog.schema == 0 {
-            return false;
-        }
-        let mut answers = self.recent.iter().filter(|message| message.role == Role::Assistant).peekable();
-        answers.peek().is_some() && answers.all(|answer| self.machine.is_reply(&answer.text))
+    /// Whether the rules have answered so far, and nobody else, in a dialog that is kept: a caller without a session would be
+    /// given the instructions in this turn and not in the next.
+    fn begins(&self) -> bool {
+        self.dialog.schema != 0 && self.answers().next().is_some() && !self.is_read()
     }
 
-    /// The dialog without system messages. The model does not read what the rules have answered, but for the last of several
-    /// such answers in a row, which says what they came to; what the user said meanwhile is one message.
-    fn shown(&self, recent: &[Message], told: &Told) -> Vec<Message> {
+    /// Whether the model has answered before.
+    fn is_read(&self) -> bool {
+        self.answers().any(|answer| !self.machine.is_reply(&answer.text))
+    }
+
+    fn answers(&self) -> impl Iterator<Item = &Message> {
+        self.recent.iter().filter(|message| message.role == Role::Assistant)
+    }
+
+    /// The dialog without system messages. `brief`: of what the rules have answered in a row the model reads the last, which says
+    /// what they came to; what the user said meanwhile is one message.
+    fn shown(&self, recent: &[Message], told: &Told, brief: bool) -> Vec<Message> {
         let said: Vec<&Message> = recent.iter().filter(|message| message.role != Role::System).collect();
-        let is_reply =
-            |message: &Message| message.role == Role::Assistant && self.machine.is_reply(&message.text);
+        let is_reply = |message: &Message| {
+            brief && message.role == Role::Assistant && self.machine.is_reply(&message.text)
+        };
         let mut shown: Vec<Message> = Vec::with_capacity(said.len() + 1);
         let (mut user, mut dropped) = (0, false);
         for (at, message) in said.iter().enumerate() {
@@ -103,13 +120,13 @@ impl Asking<'_> {
         shown
     }
 
-    /// After the caller's own system messages and the instructions.
-    fn messages(&self, language: Language, shown: Vec<Message>) -> Vec<Message> {
+    /// After the caller's own system messages and, in front, the instructions.
+    fn messages(&self, front: Option<Language>, shown: Vec<Message>) -> Vec<Message> {
         let own = self.recent.iter().filter(|message| message.role == Role::System);
-        let instructions = self.machine.instructions(language, self.today);
+        let instructions = front.map(|language| self.machine.instructions(language, self.today));
         let texts: Vec<&str> =
-            own.map(|message| message.text.as_str()).chain([instructions.as_str()]).collect();
+            own.map(|message| message.text.as_str()).chain(instructions.as_deref()).collect();
         let system = Message { role: Role::System, text: texts.join("\n\n") };
-        [system].into_iter().chain(shown).collect()
+        (!texts.is_empty()).then_some(system).into_iter().chain(shown).collect()
     }
 }

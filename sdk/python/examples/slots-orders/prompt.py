@@ -38,38 +38,53 @@ class Asking:
         is_whole = self.machine.is_whole(self.recent)
         recent = self.recent if is_whole else self.recent[-1:]
         told = kept_told(self.dialog) if is_whole else {}
-        shown = self._shown(recent, told)
+        begun = kept_language(PROMPTED, self.dialog)
+        # In front of what the model has read without them, the instructions would make it read all of that again.
+        front = self.language if not is_whole or begun or not self._is_read() else None
+        shown = self._shown(recent, told, front)
         unsaid = {fact.name: fact.data for fact in facts if not fact.is_seen_in(shown)}
-        kept = keep_language(PROMPTED, self.language, self.dialog)
+        new = []
+        instructions = self.machine.instructions(self.language, self.today)
+        if not front and not any(text.startswith(instructions) for text in told.values()):
+            new.append(instructions)
         if unsaid:
-            last = sum(message.role == "user" for message in recent) - 1
             slots = json.dumps(unsaid, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-            told[max(last, 0)] = self.machine.known(self.language, slots)
+            new.append(self.machine.known(self.language, slots))
+        kept = keep_language(PROMPTED, front, self.dialog) if front else []
+        if new:
+            last = sum(message.role == "user" for message in recent) - 1
+            told[max(last, 0)] = "\n".join(new)
             if is_whole:
                 kept.append(keep_told(told))
-        return Prompt(self._messages(self.language, self._shown(recent, told)), kept)
+        return Prompt(self._messages(front, self._shown(recent, told, front)), kept)
 
     def going_on(self):
-        """As it is, after the instructions, where the model has read of it so far what begins with them, or nothing at all.
-        None where they would make it read again what it has read without them, or where the dialog may not be whole here."""
-        begun = kept_language(PROMPTED, self.dialog)
-        if not self.machine.is_whole(self.recent) or not (begun or self._is_unread()):
+        """As it is, with the instructions and what was told where they stood. They begin here where the model has read
+        nothing yet. None where nothing was told, or the dialog may not be whole here."""
+        told = kept_told(self.dialog)
+        front = kept_language(PROMPTED, self.dialog) or (self.language if self._begins() else None)
+        if not self.machine.is_whole(self.recent) or not (front or told):
             return None
-        language = begun or self.language
-        shown = self._shown(self.recent, kept_told(self.dialog))
-        return Prompt(self._messages(language, shown), keep_language(PROMPTED, language, self.dialog))
+        kept = keep_language(PROMPTED, front, self.dialog) if front else []
+        return Prompt(self._messages(front, self._shown(self.recent, told, front)), kept)
 
-    def _is_unread(self):
-        """Whether every answer so far was one of the rules, in a dialog that is kept: a caller without a session would be
-        given the instructions in this turn and not in the next."""
-        answers = [message.text for message in self.recent if message.role == "assistant"]
-        return self.dialog.schema != 0 and bool(answers) and all(map(self.machine.is_reply, answers))
+    def _begins(self):
+        """Whether the rules have answered so far, and nobody else, in a dialog that is kept: a caller without a session would
+        be given the instructions in this turn and not in the next."""
+        return self.dialog.schema != 0 and bool(self._answers()) and not self._is_read()
 
-    def _shown(self, recent, told):
-        """The dialog without system messages. The model does not read what the rules have answered, but for the last of
-        several such answers in a row, which says what they came to; what the user said meanwhile is one message."""
+    def _is_read(self):
+        """Whether the model has answered before."""
+        return not all(map(self.machine.is_reply, self._answers()))
+
+    def _answers(self):
+        return [message.text for message in self.recent if message.role == "assistant"]
+
+    def _shown(self, recent, told, front):
+        """The dialog without system messages. Where the instructions stand in front, the model reads of what the rules have
+        answered in a row the last, which says what they came to; what the user said meanwhile is one message."""
         said = [message for message in recent if message.role != "system"]
-        is_reply = [message.role == "assistant" and self.machine.is_reply(message.text) for message in said]
+        is_reply = [front and message.role == "assistant" and self.machine.is_reply(message.text) for message in said]
         shown, user, dropped = [], 0, False
         for at, message in enumerate(said):
             following = next((n for n in range(at + 1, len(said)) if said[n].role == "assistant"), None)
@@ -85,8 +100,9 @@ class Asking:
             dropped = drop
         return shown
 
-    def _messages(self, language, shown):
-        """After the caller's own system messages and the instructions."""
-        own = [message.text for message in self.recent if message.role == "system"]
-        instructions = self.machine.instructions(language, self.today)
-        return [Message("system", "\n\n".join([*own, instructions])), *shown]
+    def _messages(self, front, shown):
+        """After the caller's own system messages and, in front, the instructions."""
+        texts = [message.text for message in self.recent if message.role == "system"]
+        if front:
+            texts.append(self.machine.instructions(front, self.today))
+        return [Message("system", "\n\n".join(texts)), *shown] if texts else shown
