@@ -93,6 +93,8 @@ fn a_compressed_prompt_is_taken_when_the_model_would_go_on_alike() {
     let whole = whole_prompt(&host).as_array().map(Vec::len).expect("tokens") as u64;
     assert!(usage["prompt_tokens"].as_u64() < Some(whole), "{usage}");
     assert_eq!(host.metric("jackfield_compression_verified_total", "outcome=\"taken\""), 1.0);
+    let cost = host.metric("jackfield_compression_verify_tokens_total", "");
+    assert!(cost > 0.0 && cost < whole as f64, "the original, but for its beginning: {cost} of {whole}");
 }
 
 #[test]
@@ -100,8 +102,28 @@ fn and_the_original_when_it_would_not() {
     let (host, _folder) = host("verify_share = 1.0\nverify_divergence = 0.0");
     let (usage, trace) = taken(&host);
     assert!(trace.contains("diverges by") && trace.contains(": not taken"), "{trace}");
-    let whole = whole_prompt(&host).as_array().map(Vec::len).expect("tokens") as u64;
-    assert_eq!(usage["prompt_tokens"].as_u64(), Some(whole));
+    let whole = whole_prompt(&host).as_array().map(|tokens| tokens.len() as u64);
+    assert_eq!(usage["prompt_tokens"].as_u64(), whole);
     assert_eq!(host.metric("jackfield_compression_verified_total", "outcome=\"diverged\""), 1.0);
-    assert!(host.metric("jackfield_compression_verify_tokens_total", "") > 100.0, "what it cost is counted");
+    let cost = host.metric("jackfield_compression_verify_tokens_total", "");
+    let needed = whole.expect("tokens") as f64;
+    assert!(cost > 0.0 && cost < needed, "the compressed prompt, not the original, which is used: {cost}");
+}
+
+#[test]
+fn what_would_begin_with_a_part_of_a_character_is_compared_too() {
+    let (host, _folder) = host("verify_share = 1.0\nverify_divergence = 1000.0");
+    // Chinese characters are two or three tokens of this model, of which the first is what would come next.
+    let polite = "你好！早上好！非常感谢您的帮助，辛苦了！";
+    let messages = json!([
+        {"role": "user", "content": format!("{polite}请问一下，法国的首都是哪里？{polite}")},
+        {"role": "assistant", "content": "法国的首都是巴黎。"},
+        {"role": "user", "content": "那意大利的首都呢？请用中文回答。"},
+        {"role": "assistant", "content": "意大利的首都是罗马。"},
+        {"role": "user", "content": "西班牙的首都呢？"},
+    ]);
+    let body = json!({"model": "default", "messages": messages, "max_tokens": 8, "temperature": 0});
+    let reply = host.api.with_header("x-jackfield-trace", "1").post(CHAT, &body);
+    let trace = reply.header("x-jackfield-trace").expect("a trace").to_owned();
+    assert!(trace.contains("diverges by") && trace.contains(": taken"), "{trace}");
 }

@@ -171,9 +171,13 @@ impl Metrics {
         self.policy_faults.get_or_create(&[label(), ("fault", fault.to_owned())]).inc();
     }
 
-    /// A compressed prompt was held against the original, at the cost of so many tokens.
-    pub(crate) fn verified(&self, outcome: &'static str, tokens: usize) {
+    /// A compressed prompt was held against the original.
+    pub(crate) fn verified(&self, outcome: &'static str) {
         self.verified.get_or_create(&[("outcome", outcome.to_owned())]).inc();
+    }
+
+    /// So many tokens were computed for that, and for nothing else.
+    pub(crate) fn read_to_verify(&self, tokens: usize) {
         self.verify_tokens.inc_by(tokens as u64);
     }
 

@@ -29,8 +29,8 @@ pub struct Config {
     /// Slots that `{changes}` lists, in this order.
     #[serde(default)]
     pub label: Vec<LabelConfig>,
-    /// The system message of a structured prompt.
-    pub prompt: Bilingual,
+    /// What a model is given where it is needed.
+    pub prompt: PromptConfig,
     /// The states of the dialog.
     pub state: Vec<StateConfig>,
     /// What happens, the first that applies.
@@ -45,6 +45,20 @@ pub struct Bilingual {
     pub zh: String,
     /// English.
     pub en: String,
+}
+
+/// `[prompt]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PromptConfig {
+    /// The instructions, in Chinese. `{today}` may stand in them.
+    pub zh: String,
+    /// The same in English.
+    pub en: String,
+    /// What is put before the user's words where they do not say all that is known; `{slots}` is one line of JSON.
+    pub known: Bilingual,
+    /// A dialog of more messages is not given whole. No more than the host shows of one, less one.
+    pub most_messages: usize,
 }
 
 /// `[order]`

@@ -7,6 +7,7 @@
 //! | `dates`, `times`, `entities`, `actions` | what can be found in a text |
 //! | `reader`, `taken` | all that one utterance says |
 //! | `machine`, `template` | what it leads to |
+//! | `prompt`, `memory` | what the model is given, and what is kept for that |
 //!
 //! No value is guessed: what could mean two things gives no slot.
 
@@ -16,8 +17,10 @@ pub mod config;
 pub mod dates;
 pub mod entities;
 pub mod machine;
+pub mod memory;
 pub mod number;
 pub mod pattern;
+pub mod prompt;
 pub mod reader;
 pub mod taken;
 pub mod template;
@@ -27,16 +30,15 @@ pub mod times;
 use civil::Day;
 use config::Config;
 use jackfield_sdk::slot_extraction::{Dialog, Next, SlotExtractor, Transition};
-use jackfield_sdk::{Description, Message, Policy, Role, Slot, Turn, Value};
+use jackfield_sdk::{Description, Message, Policy, Role, Turn};
 use machine::{Before, Go, Language, Machine};
+use memory::LANGUAGE;
+use prompt::Asking;
 use reader::Reader;
 use text::Text;
 
 /// Version of the slots and states that this policy writes.
 const DIALOG_SCHEMA: u32 = 1;
-
-/// The slot that keeps the language in which a dialog was answered: "12345678" says nothing of it.
-const LANGUAGE: &str = "language";
 
 /// The policy, compiled from its rules.
 pub struct SlotsOrders {
@@ -68,16 +70,25 @@ impl SlotExtractor for SlotsOrders {
         let asked = self.machine.state(&dialog.state).expects;
         let reading = self.reader.read(&text, today, asked);
         let language = language(recent, dialog, &turn.locale);
-        let today_iso = today.and_then(Day::iso);
-        let before = Before { state: &dialog.state, slots: &dialog.slots, today: today_iso, language };
+        let before = Before { state: &dialog.state, slots: &dialog.slots, language };
         let mut outcome = self.machine.turn(&self.reader, &text, &reading, &before);
-        let next = match outcome.go {
-            Go::Model => Next::Model,
-            Go::Answer(reply) => {
-                outcome.set.extend(remembered(language, dialog));
+        let today = today.and_then(Day::iso);
+        let asking = Asking { machine: &self.machine, recent, dialog, language, today: today.as_deref() };
+        let prompt = match &outcome.go {
+            Go::Answer(_) => None,
+            Go::Prompt(facts) => Some(asking.with(facts)),
+            Go::Model => asking.going_on(),
+        };
+        let next = match (outcome.go, prompt) {
+            (Go::Answer(reply), _) => {
+                outcome.set.extend(memory::keep_language(LANGUAGE, language, dialog));
                 Next::Answer(reply)
             }
-            Go::Prompt(system) => Next::Prompt(prompt(recent, system, utterance)),
+            (_, Some(prompt)) => {
+                outcome.set.extend(prompt.set);
+                Next::Prompt(prompt.messages)
+            }
+            (_, None) => Next::Model,
         };
         Ok(Transition {
             state: outcome.state,
@@ -93,31 +104,9 @@ impl SlotExtractor for SlotsOrders {
 /// dialog was answered in, else that of the locale.
 fn language(recent: &[Message], dialog: &Dialog, locale: &str) -> Language {
     let mut own = recent.iter().rev().filter(|message| message.role == Role::User);
-    let kept = dialog.slots.iter().find(|slot| slot.name == LANGUAGE).and_then(|slot| match &slot.value {
-        Value::Choice(name) => Language::named(name),
-        _ => None,
-    });
     own.find_map(|message| Language::of(&message.text))
-        .or(kept)
+        .or_else(|| memory::language(LANGUAGE, dialog))
         .unwrap_or_else(|| Language::of_locale(locale))
-}
-
-/// The slot that keeps the language of the dialog, when it has to be written.
-fn remembered(language: Language, dialog: &Dialog) -> Option<Slot> {
-    let value = Value::Choice(language.name().to_owned());
-    let known = dialog.slots.iter().any(|slot| slot.name == LANGUAGE && slot.value == value);
-    (!known).then(|| Slot { name: LANGUAGE.to_owned(), value, source: None, confidence: 1.0 })
-}
-
-/// The caller's own system messages, then what is known, then the user's words as they are.
-fn prompt(recent: &[Message], system: String, utterance: &str) -> Vec<Message> {
-    let own =
-        recent.iter().filter(|message| message.role == Role::System).map(|message| message.text.as_str());
-    let texts: Vec<&str> = own.chain([system.as_str()]).collect();
-    vec![
-        Message { role: Role::System, text: texts.join("\n\n") },
-        Message { role: Role::User, text: utterance.to_owned() },
-    ]
 }
 
 jackfield_sdk::export_slot_extractor!(SlotsOrders);

@@ -1,10 +1,10 @@
 //! The state machine: which step of the rules applies, and what it does.
 
-use crate::config::{AnswerConfig, Bilingual, Config, LabelConfig, StateConfig, StepConfig};
+use crate::config::{AnswerConfig, Bilingual, Config, LabelConfig, PromptConfig, StateConfig, StepConfig};
 use crate::reader::{Reader, Reading};
 use crate::template::Template;
 use crate::text::{Text, is_cjk};
-use jackfield_sdk::{Slot, Value};
+use jackfield_sdk::{Message, Role, Slot, Value};
 use std::collections::BTreeMap;
 
 /// Slots that the reader can find.
@@ -60,10 +60,34 @@ impl Language {
 pub enum Go {
     /// To the model as it is.
     Model,
-    /// To the model with this system message.
-    Prompt(String),
+    /// To the model with the instructions of the rules, and with this where the words do not say it.
+    Prompt(Vec<Fact>),
     /// Answered.
     Answer(String),
+}
+
+/// A slot that the model may have to be told.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fact {
+    /// Its name.
+    pub name: String,
+    /// Its value, as a reply shows it.
+    pub text: String,
+    /// The same as data.
+    pub json: serde_json::Value,
+    /// It was said in this turn.
+    pub is_new: bool,
+}
+
+impl Fact {
+    /// Whether who reads the messages knows it.
+    pub fn is_seen_in(&self, messages: &[Message]) -> bool {
+        // There are many words for a wish: they are seen where they are shown, whatever they are.
+        if self.name == "action" {
+            return messages.len() > 1 || self.is_new;
+        }
+        messages.iter().any(|message| says(&message.text, &self.text))
+    }
 }
 
 /// What a turn does.
@@ -85,8 +109,6 @@ pub struct Before<'a> {
     pub state: &'a str,
     /// Slots of the dialog.
     pub slots: &'a [Slot],
-    /// Today's date, for the prompt.
-    pub today: Option<String>,
     /// Language of the reply.
     pub language: Language,
 }
@@ -96,7 +118,9 @@ pub struct Machine {
     states: Vec<StateConfig>,
     steps: Vec<Step>,
     labels: Vec<LabelConfig>,
-    prompt: Texts,
+    instructions: Texts,
+    known_so_far: Texts,
+    most_messages: usize,
 }
 
 struct Texts {
@@ -133,12 +157,48 @@ impl Machine {
             Step::new(rule, &config.state, reader).map_err(|what| format!("step {}: {what}", n + 1))
         });
         let steps = steps.collect::<Result<_, String>>()?;
-        let prompt =
-            Texts::new(&config.prompt, |name| name == "slots").map_err(|what| format!("prompt: {what}"))?;
+        let PromptConfig { zh, en, known, most_messages } = config.prompt;
+        let in_prompt = |what: String| format!("prompt: {what}");
+        let instructions = Texts::new(&Bilingual { zh, en }, |name| name == "today").map_err(in_prompt)?;
+        let known_so_far = Texts::new(&known, |name| name == "slots").map_err(in_prompt)?;
         if let Some(label) = config.label.iter().find(|label| !SLOTS.contains(&label.slot.as_str())) {
             return Err(format!("label: there is no slot `{}`", label.slot));
         }
-        Ok(Machine { states: config.state, steps, labels: config.label, prompt })
+        Ok(Machine {
+            states: config.state,
+            steps,
+            labels: config.label,
+            instructions,
+            known_so_far,
+            most_messages,
+        })
+    }
+
+    /// What every prompt of a dialog begins with. It changes with the day and with nothing else, so that it is read once.
+    pub fn instructions(&self, language: Language, today: Option<&str>) -> String {
+        let today = today.unwrap_or("?");
+        self.instructions.of(language).render(|_| Some(today.to_owned())).unwrap_or_default()
+    }
+
+    /// What is put before the user's words; `slots` is JSON.
+    pub fn known(&self, language: Language, slots: &str) -> String {
+        self.known_so_far.of(language).render(|_| Some(slots.to_owned())).unwrap_or_default()
+    }
+
+    /// Whether a text is a reply of one of the steps.
+    pub fn is_reply(&self, text: &str) -> bool {
+        let replies = self.steps.iter().filter_map(|step| step.reply.as_ref());
+        replies.flat_map(|reply| [&reply.zh, &reply.en]).any(|reply| reply.could_be(text))
+    }
+
+    /// Whether these messages are surely all of the dialog, and can be written again as they were: calls of tools cannot.
+    pub fn is_whole(&self, recent: &[Message]) -> bool {
+        let is_text = |message: &Message| match message.role {
+            Role::Tool => false,
+            Role::Assistant => !message.text.is_empty(),
+            Role::System | Role::User => true,
+        };
+        recent.len() <= self.most_messages && recent.iter().all(is_text)
     }
 
     /// The state of that name, or that of a new dialog.
@@ -167,15 +227,23 @@ impl Machine {
         let language = facts.before.language;
         let go = match &step.reply {
             Some(reply) => Go::Answer(reply.of(language).render(|name| self.value(name, &known, facts))?),
-            None if step.rule.prompt => {
-                let json = slots_json(&known, facts.before.today.as_deref());
-                Go::Prompt(self.prompt.of(language).render(|_| Some(json.clone()))?)
-            }
+            None if step.rule.prompt => Go::Prompt(self.facts(&known, facts)),
             None => Go::Model,
         };
         let (set, clear) = changes(step, facts, &known);
         let state = step.rule.go.clone().unwrap_or_else(|| facts.state.name.clone());
         Some(Outcome { state, set, clear, go })
+    }
+
+    /// This policy's slots as data for the model.
+    fn facts(&self, known: &Known<'_>, facts: &Facts<'_, '_>) -> Vec<Fact> {
+        let slots = known.iter().filter(|(name, _)| SLOTS.contains(name));
+        let fact = |(name, value): (&&str, &&Value)| {
+            let text = shown(value, name, facts.before.language, facts.reader);
+            let json = as_json(value, &text);
+            Fact { name: (*name).to_owned(), text, json, is_new: facts.said(name).is_some() }
+        };
+        slots.map(fact).collect()
     }
 
     /// A slot as a reply shows it; `changes` lists the labelled ones.
@@ -324,20 +392,34 @@ fn shown(value: &Value, name: &str, language: Language, reader: &Reader) -> Stri
     }
 }
 
-/// This policy's slots as data for the model: one JSON object on one line, whatever the values hold.
-fn slots_json(known: &Known<'_>, today: Option<&str>) -> String {
-    let mut object = serde_json::Map::new();
-    if let Some(today) = today {
-        object.insert("today".into(), today.into());
+/// A value as data for the model: what it is shown as, or its number.
+fn as_json(value: &Value, shown: &str) -> serde_json::Value {
+    match value {
+        Value::Number(number) if number.fract() == 0.0 && number.abs() < 9e15 => (*number as i64).into(),
+        Value::Number(number) => (*number).into(),
+        Value::Boolean(yes) => (*yes).into(),
+        Value::Text(_) | Value::Date(_) | Value::Choice(_) => shown.into(),
     }
-    for (name, value) in known.iter().filter(|(name, _)| SLOTS.contains(name)) {
-        let json = match value {
-            Value::Text(text) | Value::Date(text) | Value::Choice(text) => text.as_str().into(),
-            Value::Number(number) if number.fract() == 0.0 && number.abs() < 9e15 => (*number as i64).into(),
-            Value::Number(number) => (*number).into(),
-            Value::Boolean(yes) => (*yes).into(),
-        };
-        object.insert((*name).to_owned(), json);
+}
+
+/// Whether a value stands in a text, and not within a longer word or number.
+fn says(text: &str, value: &str) -> bool {
+    let is_edge = |c: Option<char>| c.is_none_or(|c| !c.is_ascii_alphanumeric());
+    text.match_indices(value).any(|(at, _)| {
+        let (before, after) = (&text[..at], &text[at + value.len()..]);
+        is_edge(before.chars().next_back()) && is_edge(after.chars().next())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_says_whole_values_only() {
+        assert!(says("查一下AB-12345678到哪了", "AB-12345678"));
+        assert!(says("3 of them, not 33", "3"));
+        assert!(!says("33 of them", "3"));
+        assert!(!says("X12345678", "12345678"));
     }
-    serde_json::Value::Object(object).to_string()
 }

@@ -51,6 +51,26 @@ impl Template {
         }
         Some(out)
     }
+
+    /// Whether a text is this one with some values.
+    pub fn could_be(&self, text: &str) -> bool {
+        // The first piece and the last are text, and between two of them there is a value.
+        let [Piece::Text(first), rest @ ..] = self.0.as_slice() else { return false };
+        let Some(mut left) = text.strip_prefix(first.as_str()) else { return false };
+        let Some(([Piece::Text(last)], between)) = rest.split_last_chunk().map(|(rest, last)| (last, rest))
+        else {
+            return left.is_empty();
+        };
+        for piece in between {
+            let Piece::Text(text) = piece else { continue };
+            let Some((value, after)) = left.split_once(text.as_str()) else { return false };
+            if value.is_empty() {
+                return false;
+            }
+            left = after;
+        }
+        left.len() > last.len() && left.ends_with(last.as_str())
+    }
 }
 
 #[cfg(test)]
@@ -62,6 +82,18 @@ mod tests {
         let template = Template::new("订单 {order}，{{x", |n| n == "order").unwrap();
         assert_eq!(template.render(|_| Some("{order}".into())).as_deref(), Some("订单 {order}，{x"));
         assert_eq!(template.render(|_| None), None);
+    }
+
+    #[test]
+    fn a_text_is_known_again_whatever_its_values() {
+        let template = |source| Template::new(source, |_| true).unwrap();
+        assert!(template("Done.").could_be("Done."));
+        assert!(!template("Done.").could_be("Done. And more"));
+        let asked = template("Order {order}: {changes}. Is that right?");
+        assert!(asked.could_be("Order AB-12: date 2026-04-01, city Paris. Is that right?"));
+        assert!(!asked.could_be("Order AB-12: . Is that right?"));
+        assert!(!asked.could_be("Order AB-12 is on its way."));
+        assert!(template("{order}").could_be("x") && !template("{order}").could_be(""));
     }
 
     #[test]

@@ -25,6 +25,12 @@ impl Stage {
     fn to_read(&self) -> usize {
         self.prompt.len().saturating_sub(self.held)
     }
+
+    /// Tokens that were computed for it and that the prompt which is used does not have as well.
+    fn read_beside(&self, used: &Stage) -> usize {
+        let shared = self.prompt.iter().zip(&used.prompt).take_while(|(own, other)| own == other).count();
+        self.prompt.len().saturating_sub(self.held.max(shared))
+    }
 }
 
 impl Preparing<'_> {
@@ -94,19 +100,47 @@ impl Preparing<'_> {
         if stages.len() < 2 || !verify::is_drawn(self.turn.seed, config.share) {
             return;
         }
-        let (mut original, mut read) = (None, stages[0].to_read());
+        let (mut original, mut dropped) = (None, Vec::new());
         while let [first, .., last] = stages.as_slice() {
             let verdict = verify::hold(self.engine(), &self.salt, &mut original, &first.prompt, &last.prompt);
             let by = last.made_by.as_ref().map_or_else(String::new, |(member, _)| name(member.policy()));
             let taken = matches!(verdict, Verdict::Diverges(by) if by <= config.most_divergence);
             self.trace.note(&by, "verification", verdict.note(taken), 0);
-            // What is taken has to be read anyway.
-            let cost = std::mem::take(&mut read) + if taken { 0 } else { last.to_read() };
-            self.app.metrics.verified(verdict.outcome(taken), cost);
+            self.app.metrics.verified(verdict.outcome(taken));
             if taken {
-                return;
+                break;
             }
-            stages.pop();
+            dropped.extend(stages.pop());
         }
+        self.app.metrics.read_to_verify(read_to_verify(stages, &dropped));
+    }
+}
+
+/// Tokens that were computed to compare alone: of the original, unless the turn goes back to it, and of what was `dropped`.
+/// The last of `stages` is used; those between it and the original were not read.
+fn read_to_verify(stages: &[Stage], dropped: &[Stage]) -> usize {
+    let Some((used, before)) = stages.split_last() else { return 0 };
+    before.first().into_iter().chain(dropped).map(|stage| stage.read_beside(used)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stage(prompt: &[u32], held: usize) -> Stage {
+        Stage { messages: Vec::new(), prompt: prompt.to_vec(), held, made_by: None }
+    }
+
+    #[test]
+    fn only_what_the_turn_does_not_need_is_the_cost_of_comparing() {
+        let original = || stage(&[1, 2, 3, 4, 5, 6], 1);
+        let rules = || stage(&[1, 2, 4, 5, 6], 1);
+        let salient = || stage(&[1, 4, 6], 1);
+        assert_eq!(read_to_verify(&[original(), rules()], &[]), 4, "3 4 5 6 of the original");
+        assert_eq!(read_to_verify(&[original()], &[rules()]), 3, "4 5 6: the turn needs the original");
+        assert_eq!(read_to_verify(&[original()], &[salient(), rules()]), 2 + 3);
+        assert_eq!(read_to_verify(&[original(), rules()], &[salient()]), 4 + 2);
+        assert_eq!(read_to_verify(&[original(), rules(), salient()], &[]), 5, "the rules' was not read");
+        assert_eq!(read_to_verify(&[stage(&[1, 2, 3], 3), stage(&[1, 3], 1)], &[]), 0, "was cached");
     }
 }

@@ -5,6 +5,9 @@ use tokio::runtime::Handle;
 
 use super::job::DEFAULT_PRIORITY;
 
+/// The report of a token comes with the rest of the character that it begins, which has so many bytes at most.
+const MOST_TOKENS_OF_A_CHARACTER: usize = 4;
+
 /// What came of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Verdict {
@@ -70,7 +73,7 @@ fn next(engine: &Engine, salt: &[u8; 32], prompt: &[u32]) -> Option<Vec<f32>> {
     let job = Job {
         prompt: prompt.to_vec(),
         n: 1,
-        max_new_tokens: 1,
+        max_new_tokens: MOST_TOKENS_OF_A_CHARACTER,
         priority: DEFAULT_PRIORITY,
         salt: *salt,
         sampling,
@@ -80,7 +83,6 @@ fn next(engine: &Engine, salt: &[u8; 32], prompt: &[u32]) -> Option<Vec<f32>> {
     };
     let mut ticket = engine.submit(job).ok()?;
     let handle = Handle::try_current().ok()?;
-    let mut found = None;
     while let Some(output) = handle.block_on(ticket.next()) {
         if let Output::Delta(delta) = output
             && let Some(token) = delta.tokens.into_iter().next()
@@ -91,10 +93,11 @@ fn next(engine: &Engine, salt: &[u8; 32], prompt: &[u32]) -> Option<Vec<f32>> {
                     *place = logprob;
                 }
             }
-            found = Some(all);
+            // What would come after it is given up.
+            return Some(all);
         }
     }
-    found
+    None
 }
 
 /// The Kullback-Leibler divergence of two distributions, given by natural logarithms: how many nats are lost on average where

@@ -7,16 +7,19 @@ answers by itself what needs no model. The same policy as plugins/slots-orders, 
 | `dates`, `times`, `entities`, `actions` | what can be found in a text |
 | `reader` | all that one utterance says |
 | `machine`, `language`, `template` | what it leads to |
+| `prompt`, `memory` | what the model is given, and what is kept for that |
 
 No value is guessed: what could mean two things gives no slot.
 """
 
-from jackfield import Description, Message, Transition, beside
+from jackfield import Description, Transition, beside
 
 from civil import day_of_instant
 from config import Config, read
-from language import language_of, remembered
-from machine import Before, Machine, Prompt
+from language import language_of
+from machine import Before, Machine
+from memory import LANGUAGE, keep_language
+from prompt import Asking
 from reader import Reader
 from text import Text
 
@@ -36,16 +39,13 @@ class Policy:
         state = self.machine.state(dialog.state)
         reading = self.reader.read(text, today, asked=state.expects)
         language = language_of(recent, dialog, turn.locale)
-        outcome = self.machine.turn(text, reading, Before(state, dialog.slots, today, language))
+        outcome = self.machine.turn(text, reading, Before(state, dialog.slots, language))
         slots, following = outcome.set, outcome.next
         if isinstance(following, str):
-            slots = slots + remembered(language, dialog)
-        elif isinstance(following, Prompt):
-            following = messages(recent, following.system, utterance)
+            slots = slots + keep_language(LANGUAGE, language, dialog)
+        else:
+            asking = Asking(self.machine, recent, dialog, language, today)
+            prompt = asking.going_on() if following is None else asking.with_facts(following)
+            if prompt:
+                slots, following = slots + prompt.set, prompt.messages
         return Transition(outcome.state, slots, outcome.clear, following)
-
-
-def messages(recent, system, utterance):
-    """The caller's own system messages, then what is known, then the user's words as they are."""
-    texts = [message.text for message in recent if message.role == "system"]
-    return [Message("system", "\n\n".join([*texts, system])), Message("user", utterance)]

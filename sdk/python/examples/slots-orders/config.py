@@ -19,6 +19,19 @@ class Bilingual:
 
 
 @dataclass
+class PromptConfig:
+    """What a model is given where it is needed."""
+
+    # The instructions. `{today}` may stand in them.
+    zh: str
+    en: str
+    # What is put before the user's words where they do not say all that is known; `{slots}` is one line of JSON.
+    known: Bilingual
+    # A dialog of more messages is not given whole. No more than the host shows of one, less one.
+    most_messages: U32
+
+
+@dataclass
 class PatternConfig:
     # In the language of the rule file's first section.
     pattern: str
@@ -188,8 +201,8 @@ class Config:
     action: list[ActionConfig]
     negation: NegationConfig
     answers: AnswersConfig
-    # The system message of a structured prompt.
-    prompt: Bilingual
+    # What a model is given where it is needed.
+    prompt: PromptConfig
     # The first is that of a new dialog.
     state: list[StateConfig]
     # The first that applies happens.

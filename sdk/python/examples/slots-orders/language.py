@@ -2,12 +2,8 @@
 
 import re
 
-from jackfield import Choice, Slot
-
+from memory import LANGUAGE, kept_language
 from text import CJK
-
-# The slot that keeps the language in which a dialog was answered: "12345678" says nothing of it.
-_SLOT = "language"
 
 _CJK = re.compile(f"[{CJK}]")
 # A code such as AB-123456 says nothing of the language.
@@ -21,16 +17,10 @@ def language_of(recent, dialog, locale):
         language = message.role == "user" and _language_of_text(message.text)
         if language:
             return language
-    kept = next((slot.value for slot in dialog.slots if slot.name == _SLOT), None)
-    if kept in (Choice("zh"), Choice("en")):
-        return kept.value
+    kept = kept_language(LANGUAGE, dialog)
+    if kept:
+        return kept
     return "zh" if re.split("[-_]", locale)[0].lower() == "zh" else "en"
-
-
-def remembered(language, dialog):
-    """The slot that keeps the language of the dialog, when it has to be written."""
-    known = any(slot.name == _SLOT and slot.value == Choice(language) for slot in dialog.slots)
-    return [] if known else [Slot(_SLOT, Choice(language))]
 
 
 def _language_of_text(text):

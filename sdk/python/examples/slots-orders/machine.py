@@ -1,8 +1,8 @@
 """The state machine: which step of the rules applies, and what it does."""
 
 import json
+import re
 from dataclasses import dataclass
-from datetime import date
 from decimal import Decimal
 from functools import cached_property
 from typing import NamedTuple, Optional, Union
@@ -16,10 +16,25 @@ from template import Template
 SLOTS = ("order", "date", "time", "city", "quantity", "phone", "action")
 
 
-class Prompt(NamedTuple):
-    """To the model with this system message."""
+class Fact(NamedTuple):
+    """A slot that the model may have to be told."""
 
-    system: str
+    name: str
+    # Its value, as a reply shows it.
+    text: str
+    # The same for JSON.
+    data: Union[str, int, float, bool]
+    # It was said in this turn.
+    is_new: bool
+
+    def is_seen_in(self, messages):
+        """Whether who reads the messages knows it."""
+        # There are many words for a wish: they are seen where they are shown, whatever they are.
+        if self.name == "action":
+            return len(messages) > 1 or self.is_new
+        # Not within a longer word or number.
+        whole = re.compile(f"(?<![0-9A-Za-z]){re.escape(self.text)}(?![0-9A-Za-z])")
+        return any(whole.search(message.text) for message in messages)
 
 
 @dataclass
@@ -28,7 +43,6 @@ class Before:
 
     state: StateConfig
     slots: list[Slot]
-    today: Optional[date]
     # Of the reply.
     language: str
 
@@ -40,8 +54,8 @@ class Outcome:
     state: str
     set: list[Slot]
     clear: list[str]
-    # A text is the answer, None goes to the model with the messages as they are.
-    next: Union[None, Prompt, str]
+    # A text is the answer; facts go to the model with the instructions of the rules, None as the dialog is.
+    next: Union[None, list[Fact], str]
 
 
 class Machine:
@@ -56,6 +70,7 @@ class Machine:
         self._states = {state.name: state for state in reversed(config.state)}
         self._first = config.state[0]
         steps = [_at(f"step {number}", _Step, rule, self._states, reader) for number, rule in enumerate(config.step, 1)]
+        self._replies = [text for step in steps if step.reply for text in step.reply.values()]
         actions = [None, *range(len(reader.actions.names))]
         # Most steps are of another state or for another action.
         self._steps = {
@@ -63,7 +78,9 @@ class Machine:
             for state in self._states
             for action in actions
         }
-        self._prompt = _at("prompt", _texts, config.prompt, ["slots"])
+        self._instructions = _at("prompt", _texts, config.prompt, ["today"])
+        self._known = _at("prompt", _texts, config.prompt.known, ["slots"])
+        self._most_messages = config.prompt.most_messages
         self._labels = config.label
         for label in config.label:
             if label.slot not in SLOTS:
@@ -72,6 +89,25 @@ class Machine:
     def state(self, name):
         """The state of that name, or that of a new dialog."""
         return self._states.get(name, self._first)
+
+    def instructions(self, language, today):
+        """What every prompt of a dialog begins with. It changes with the day and with nothing else, so that it is read once."""
+        day = today.isoformat() if today else "?"
+        return self._instructions[language].render(lambda _: day)
+
+    def known(self, language, slots):
+        """What is put before the user's words; `slots` is JSON."""
+        return self._known[language].render(lambda _: slots)
+
+    def is_reply(self, text):
+        """Whether a text is a reply of one of the steps."""
+        return any(reply.could_be(text) for reply in self._replies)
+
+    def is_whole(self, recent):
+        """Whether these messages are surely all of the dialog, and can be written again as they were: calls of tools cannot."""
+        return len(recent) <= self._most_messages and not any(
+            message.role == "tool" or (message.role == "assistant" and not message.text) for message in recent
+        )
 
     def turn(self, text, reading, before):
         """The first step that applies; without one the state stays, the slots are kept and the model answers."""
@@ -92,10 +128,18 @@ class Machine:
             if following is None:
                 return None
         elif step.rule.prompt:
-            slots = _slots_json(known, facts.before.today)
-            following = Prompt(self._prompt[language].render(lambda _: slots))
+            following = self._facts(known, facts)
         state = facts.before.state.name if step.rule.go is None else step.rule.go
         return Outcome(state, *_changes(step.rule, facts, known), following)
+
+    def _facts(self, known, facts):
+        """This policy's slots as data for the model."""
+        return [
+            Fact(name, text, _plain(value.value) if isinstance(value, (Number, Boolean)) else text, name in facts.reading.slots)
+            for name, value in known.items()
+            if name in SLOTS
+            for text in [self._shown(name, value, facts.before.language)]
+        ]
 
     def _value(self, name, known, language):
         """A slot as a reply shows it; `changes` lists the labelled ones."""
@@ -206,14 +250,6 @@ def _changes(rule, facts, known):
     said = [slot for name, slot in facts.reading.slots.items() if name not in rule.clear]
     old = [slot.name for slot in facts.before.slots]
     return said, [name for name in old if name in rule.clear or name not in known]
-
-
-def _slots_json(known, today):
-    """This policy's slots as data for the model: one JSON object on one line, whatever the values hold."""
-    values = {name: _plain(value.value) for name, value in known.items() if name in SLOTS}
-    if today:
-        values["today"] = today.isoformat()
-    return json.dumps(values, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
 def _plain(value):

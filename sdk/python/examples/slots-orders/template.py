@@ -28,6 +28,8 @@ class Template:
             self._pieces.append((text, name))
             text = ""
         self._end = text + source[at:]
+        form = "".join(re.escape(text) + "(?s:.+?)" for text, _ in self._pieces)
+        self._form = re.compile(form + re.escape(self._end))
 
     def render(self, value):
         """The text with the values that `value` gives for names, None when one is not known."""
@@ -35,3 +37,7 @@ class Template:
         if None in values:
             return None
         return "".join(text + value for (text, _), value in zip(self._pieces, values)) + self._end
+
+    def could_be(self, text):
+        """Whether a text is this one with some values."""
+        return self._form.fullmatch(text) is not None
