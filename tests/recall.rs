@@ -195,7 +195,9 @@ impl Figures {
         let mut session = Session::default();
         for (number, (topic, said, answer)) in (1_u32..).zip(&dialog.turns) {
             session.push(PastTurn::default());
-            session.place_last(Some(&embed(&format!("{said}\n{answer}"))));
+            let (question, both) = (embed(said), embed(&format!("{said}\n{answer}")));
+            let sum: Vec<f32> = question.iter().zip(&both).map(|(question, both)| question + both).collect();
+            session.place_last(Some(&sum));
             let Some((before, _, _)) = (number as usize).checked_sub(2).map(|at| &dialog.turns[at]) else {
                 continue;
             };
@@ -219,8 +221,8 @@ impl Figures {
     }
 }
 
-/// The thresholds were chosen on `rules`; `report` was written and looked at after that. Chinese is what this model cannot do:
-/// printed, and not held to anything but that it harms nothing.
+/// The thresholds were chosen on `rules`; `report` was written after that, and `astray` is what the smallest model answers.
+/// Chinese is what this model for vectors cannot do: printed, and not held to anything but that it harms nothing.
 #[test]
 fn topics_are_told_apart_in_the_language_of_the_model() {
     let embedder = Embedder::load(&support::embeddings_folder()).expect("the model");
@@ -234,12 +236,13 @@ fn topics_are_told_apart_in_the_language_of_the_model() {
         println!("{lang} {split}: {figures:?}");
         figures
     };
-    let report = figures("en", "report");
-    assert_eq!((report.changes_found, report.others_taken_for_changes), (report.changes, 0), "{report:?}");
-    assert_eq!(report.found, report.asked, "{report:?}");
-    let rules = figures("en", "rules");
-    assert!(rules.changes_found == rules.changes && rules.others_taken_for_changes <= 2, "{rules:?}");
+    let (rules, report, astray) = (figures("en", "rules"), figures("en", "report"), figures("en", "astray"));
+    for all in [&rules, &report, &astray] {
+        assert_eq!(all.changes_found, all.changes, "{all:?}");
+        assert!(all.others_taken_for_changes * 8 < all.others + 8, "{all:?}");
+    }
     assert!(rules.found >= 12 && rules.found_wrong <= 2, "{rules:?}");
+    assert_eq!((report.found, astray.found), (report.asked, astray.asked));
     let chinese = figures("zh", "rules");
     assert_eq!(chinese.found_wrong + chinese.others_taken_for_changes, 0, "{chinese:?}");
 }

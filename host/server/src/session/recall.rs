@@ -10,7 +10,7 @@ use super::open::OpenSession;
 use crate::config::{RecallBy, SessionConfig};
 use crate::openai;
 
-/// The vector of a text, or why there is none, within the time given. Blocks its thread.
+/// The vector of a text, of length 1, or why there is none, within the time given. Blocks its thread.
 pub type Embed = Arc<dyn Fn(&str, Duration) -> Result<Vec<f32>, String> + Send + Sync>;
 
 /// How long a turn waits for the vector of what it is to go back to. It takes milliseconds; this is for a host that is full.
@@ -20,7 +20,7 @@ const SUMMARY_PATIENCE: Duration = Duration::from_secs(1);
 /// Of what a user says, the bytes that are looked at: the topic is named early, and long texts take long.
 const SAID_BYTES: usize = 600;
 /// The same of an answer.
-const ANSWER_BYTES: usize = 400;
+const ANSWER_BYTES: usize = 200;
 
 /// What recall needs of the host.
 pub(crate) struct Recall {
@@ -134,8 +134,7 @@ impl OpenSession {
         }
     }
 
-    /// The vector of what was said in this turn, where there is one. Made by the exchange and not the question alone: a
-    /// question that goes on ("and how long?") does not name its topic, its answer mostly does.
+    /// The vector of what was said in this turn, where there is one.
     pub(super) async fn summary(&mut self, answer: &str) -> Option<Vec<f32>> {
         self.summarise(answer);
         match self.summary.take()?.await {
@@ -151,10 +150,19 @@ impl OpenSession {
     fn summarise(&mut self, answer: &str) {
         let Some(recall) = self.recall.as_ref().filter(|_| self.summary.is_none()) else { return };
         let Some(said) = self.utterance() else { return };
-        let text = format!("{}\n{}", head(said, SAID_BYTES), head(answer, ANSWER_BYTES));
+        let (said, answer) = (head(said, SAID_BYTES).to_owned(), head(answer, ANSWER_BYTES).to_owned());
         let embed = Arc::clone(&recall.embed);
-        self.summary = Some(tokio::task::spawn_blocking(move || embed(&text, SUMMARY_PATIENCE)));
+        self.summary = Some(tokio::task::spawn_blocking(move || exchange(&embed, &said, &answer)));
     }
+}
+
+/// A vector of the question, added to one of question and answer. A question that goes on ("and how long?") does not name its
+/// topic, its answer mostly does; and where the model is lost in what was said before, its answer is about that, whatever is
+/// asked.
+fn exchange(embed: &Embed, said: &str, answer: &str) -> Result<Vec<f32>, String> {
+    let question = embed(said, SUMMARY_PATIENCE)?;
+    let both = embed(&format!("{said}\n{answer}"), SUMMARY_PATIENCE)?;
+    Ok(question.iter().zip(&both).map(|(question, both)| question + both).collect())
 }
 
 /// Words that say that something said before is meant, in any case.
