@@ -11,7 +11,7 @@ use jackfield_engine::{Engine, EngineConfig};
 use jackfield_kernels::Cpu;
 use jackfield_model::Model;
 use jackfield_policy::{Registry, RegistryOptions, Runtime, RuntimeConfig};
-use jackfield_server::{Host, Swaps};
+use jackfield_server::{Host, RecallBy, Swaps};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime as Tokio;
 use tokio::signal::unix::{SignalKind, signal};
@@ -39,6 +39,8 @@ pub(crate) fn assemble(
     let (engine, beside) = start_engine(settings, &path, keep_state)?;
     let embeddings = Embeddings::new(&settings.embeddings, dirs)?;
     let services = Arc::new(ModelServices::new(engine.clone(), embeddings));
+    let recalls = settings.server.sessions.recall != RecallBy::Nobody;
+    let embed = recalls.then(|| services.embed_for_recall());
     let state = keep_state.then_some(settings.state.as_path());
     let code_dir = state.map(|dir| dir.join("compiled"));
     let config = RuntimeConfig { code_dir, compiles_behind: Some(beside), ..RuntimeConfig::default() };
@@ -53,6 +55,7 @@ pub(crate) fn assemble(
         engine,
         registry,
         sessions: sessions(&settings.sessions, state, threads)?,
+        embed,
         config: settings.server.clone(),
         swaps: Swaps::default(),
     })

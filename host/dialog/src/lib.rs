@@ -20,6 +20,7 @@ mod memory;
 mod message;
 #[cfg(feature = "redis-store")]
 mod redis;
+mod segment;
 mod session;
 mod store;
 
@@ -31,5 +32,8 @@ pub use memory::{MemoryLimits, MemoryStore};
 pub use message::{Message, Role};
 #[cfg(feature = "redis-store")]
 pub use redis::{ConnectError, RedisConfig, RedisStore};
+pub use segment::{
+    LEAST_TO_GO_ON, LEAST_TO_RECALL, LEAST_TO_RETURN, MOST_SEGMENTS, Recalled, Segment, Vector,
+};
 pub use session::{Change, Parent, PastTurn, Session, SlotConflict};
 pub use store::{BoxFuture, Found, Listed, SessionStore, StoreError, Version};

@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Dialog, Message, Slot};
+use crate::{Dialog, Message, Segment, Slot};
 
 /// Everything that is kept of a dialog between two turns.
 ///
 /// A session is a list of turns; the dialog is what their changes add up to. So it can be branched off at any of them, and
 /// a turn that was worked out beside another one can still be added after it.
+///
+/// What is in force of what was said is a path through the turns: each follows the one before it, or [an earlier
+/// one](PastTurn::resumes). Slots and state know no paths: they are the whole dialog's, and the last change wins.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct Session {
@@ -20,6 +23,10 @@ pub struct Session {
     /// The turns, oldest first. Shared, so that a session is copied in no time.
     #[serde(with = "shared_turns")]
     pub turns: Vec<Arc<PastTurn>>,
+    /// What the turns are about, in the order in which it came up; none where nobody keeps vectors. At most
+    /// [`MOST_SEGMENTS`](crate::MOST_SEGMENTS).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub segments: Vec<Segment>,
     /// When it was made, in milliseconds since 1970 UTC.
     pub created_unix_ms: i64,
     /// When it last changed.
@@ -45,6 +52,9 @@ pub struct Parent {
 pub struct PastTurn {
     /// What the client sent and was answered, in this order.
     pub messages: Vec<Message>,
+    /// The earlier turn that it follows, counted from 1, where that is not the one before it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resumes: Option<u32>,
     /// What it did to the dialog.
     pub change: Change,
     /// The generation of policies it ran under.
@@ -97,17 +107,42 @@ impl Session {
         self.instructions.iter().chain(self.turns.iter().flat_map(|turn| &turn.messages))
     }
 
+    /// What is in force after the `end`-th turn: it and the turns that it follows, oldest first. Without an end, after the
+    /// last one.
+    pub fn path(&self, end: Option<u32>) -> Vec<&PastTurn> {
+        let mut path = Vec::new();
+        let mut at = end.map_or(self.turn_count(), |end| end.min(self.turn_count()));
+        while let Some(turn) = (at as usize).checked_sub(1).and_then(|index| self.turns.get(index)) {
+            path.push(turn.as_ref());
+            at = self.follows(at);
+        }
+        path.reverse();
+        path
+    }
+
+    /// The turn that the `number`-th follows, both counted from 1; 0 for the first. Always a smaller number.
+    pub(crate) fn follows(&self, number: u32) -> u32 {
+        let before = number.saturating_sub(1);
+        let resumes = self.turns.get(before as usize).and_then(|turn| turn.resumes);
+        // What a store gives back may be anything.
+        resumes.filter(|resumes| *resumes < number).unwrap_or(before)
+    }
+
+    pub(crate) fn turn_count(&self) -> u32 {
+        u32::try_from(self.turns.len()).unwrap_or(u32::MAX)
+    }
+
     /// Adds a turn at the end.
     pub fn push(&mut self, turn: PastTurn) {
         turn.change.apply(&mut self.dialog);
         self.updated_unix_ms = self.updated_unix_ms.max(turn.unix_ms);
         self.turns.push(Arc::new(turn));
-        self.dialog.turns = u32::try_from(self.turns.len()).unwrap_or(u32::MAX);
+        self.dialog.turns = self.turn_count();
     }
 
     /// Adds a turn that was worked out when the session had only `known` turns, after those that came in between: slots
     /// are united, and where both changed one, the later turn, which is this one, wins. Says where that was so, and keeps it with
-    /// the turn.
+    /// the turn. It follows the last of them, or the one that it resumes.
     pub fn push_late(&mut self, known: usize, turn: PastTurn) -> &[SlotConflict] {
         let between = self.turns.get(known..).unwrap_or_default();
         let touched = |name: &str| between.iter().any(|past| past.change.touches(name));
@@ -131,6 +166,7 @@ impl Session {
         let mut branch = Session::new(self.instructions.clone(), unix_ms);
         branch.parent = Some(Parent { id: id.to_owned(), turn });
         branch.turns = turns.to_vec();
+        branch.segments = self.segments.iter().filter_map(|segment| segment.until(turn)).collect();
         turns.iter().for_each(|past| past.change.apply(&mut branch.dialog));
         branch.dialog.turns = turn;
         Some(branch)
@@ -141,25 +177,36 @@ impl Session {
         self.turns.last().map_or(0, |turn| turn.generation)
     }
 
-    /// What a request adds, when it begins with all that was said, as clients send it that keep the dialog themselves.
-    /// `sent` without system messages. None when it begins otherwise.
+    /// What a request adds, when it begins with all that was said, as clients send it that keep the dialog themselves, or with
+    /// all that is in force. `sent` without system messages. None when it begins otherwise.
     pub fn beyond_history<'a>(&self, sent: &'a [Message]) -> Option<&'a [Message]> {
-        let mut said = 0;
-        for message in self.turns.iter().flat_map(|turn| &turn.messages) {
-            if sent.get(said)? != message {
-                return None;
-            }
-            said += 1;
-        }
-        Some(&sent[said..]).filter(|new| said > 0 && !new.is_empty())
+        let all = self.turns.iter().flat_map(|turn| &turn.messages);
+        let in_force = || self.path(None).into_iter().flat_map(|turn| &turn.messages);
+        beyond(all, sent).or_else(|| beyond(in_force(), sent))
     }
 
     /// Roughly what it takes in memory, in bytes.
     pub fn size_bytes(&self) -> usize {
         let turns = self.turns.iter().map(|turn| turn.size_bytes());
         let instructions = self.instructions.iter().map(Message::size_bytes);
-        self.dialog.size_bytes() + instructions.sum::<usize>() + turns.sum::<usize>()
+        let segments = self.segments.iter().map(Segment::size_bytes);
+        self.dialog.size_bytes()
+            + instructions.sum::<usize>()
+            + turns.sum::<usize>()
+            + segments.sum::<usize>()
     }
+}
+
+/// What of `sent` comes after `said`, which it begins with; none when it does not, or when either has nothing.
+fn beyond<'a, 's>(said: impl Iterator<Item = &'s Message>, sent: &'a [Message]) -> Option<&'a [Message]> {
+    let mut known = 0;
+    for message in said {
+        if sent.get(known)? != message {
+            return None;
+        }
+        known += 1;
+    }
+    Some(&sent[known..]).filter(|new| known > 0 && !new.is_empty())
 }
 
 impl PastTurn {

@@ -89,6 +89,7 @@ fn host(engine: &Engine, folders: &[PathBuf]) -> Outcome<Host> {
         engine: engine.clone(),
         registry,
         sessions: Arc::new(MemoryStore::new(MemoryLimits::default())),
+        embed: None,
         config: ServerConfig { compress_to: None, ..ServerConfig::default() },
         swaps: Default::default(),
     })

@@ -18,7 +18,7 @@ use crate::http::body::BodyLimits;
 use crate::http::guard;
 use crate::metrics::{Metrics, Readings, Swaps, VersionReading};
 use crate::openai::Bounds;
-use crate::session::{Lines, Sessions};
+use crate::session::{Embed, Lines, Recall, Sessions};
 use crate::turn::filter::batch::Desks;
 
 /// Times to the first text that the median is taken of.
@@ -35,6 +35,8 @@ pub struct Host {
     pub registry: Arc<Registry>,
     /// Where dialogs are kept between turns.
     pub sessions: Arc<dyn SessionStore>,
+    /// Gives vectors of texts, by which earlier topics are found; none leaves them where they are.
+    pub embed: Option<Embed>,
     /// Settings of the HTTP side.
     pub config: ServerConfig,
     /// Counts changes of policies; those that the admin API does not bring about are counted by who does.
@@ -62,7 +64,7 @@ pub(crate) struct App {
 
 impl App {
     pub(crate) fn new(host: Host) -> Result<Arc<App>, getrandom::Error> {
-        let Host { engine, registry, sessions, config, swaps } = host;
+        let Host { engine, registry, sessions, embed, config, swaps } = host;
         let permits = Arc::new(Semaphore::new(config.request_permits.min(Semaphore::MAX_PERMITS)));
         let model_id = config.model_id.clone().unwrap_or_else(|| engine.model().name.clone());
         Ok(Arc::new(App {
@@ -82,6 +84,7 @@ impl App {
                 store: sessions,
                 lines: Arc::new(Lines::default()),
                 config: config.sessions.clone(),
+                recall: Recall::new(&config.sessions, embed),
             },
             config,
         }))

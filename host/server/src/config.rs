@@ -95,9 +95,85 @@ pub struct SessionConfig {
     pub keep_kv: Duration,
     /// The same for single tenants.
     pub keep_kv_of: BTreeMap<String, Duration>,
+    /// Who may have a turn go back to an earlier topic.
+    pub recall: RecallBy,
+    /// What a user says who means something that was said before, in any case.
+    pub recall_phrases: Vec<String>,
 }
 
+/// Who may have a turn go back to an earlier topic of its session. Unless it is nobody, each turn is summed up by a vector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecallBy {
+    /// Nobody: no vectors are made.
+    Nobody,
+    /// The request, or a slot extractor.
+    Request,
+    /// These, or a phrase in what the user says.
+    Phrases,
+}
+
+/// Phrases that are looked for, at most.
+const MOST_PHRASES: usize = 256;
+/// Bytes of one.
+const MOST_PHRASE_BYTES: usize = 256;
+
+/// What people say who go back to something. Each alone decides nothing: an earlier topic must be like what is said, and more
+/// than the one that is spoken of.
+const RECALL_PHRASES: [&str; 42] = [
+    "back to what we",
+    "back to what i",
+    "back to what you",
+    "back to the",
+    "back to my",
+    "back to our",
+    "going back to",
+    "coming back to",
+    "getting back to",
+    "returning to",
+    "return to what",
+    "as we discussed",
+    "as we said",
+    "as i said before",
+    "as i said earlier",
+    "as you said before",
+    "as you said earlier",
+    "we discussed earlier",
+    "we discussed before",
+    "we talked about earlier",
+    "we talked about before",
+    "you said earlier",
+    "you said before",
+    "you mentioned earlier",
+    "you mentioned before",
+    "mentioned earlier",
+    "回到刚才",
+    "回到之前",
+    "回到前面",
+    "回到我们",
+    "刚才说",
+    "刚才聊",
+    "刚才讲",
+    "刚才提到",
+    "刚刚说",
+    "之前说",
+    "之前聊",
+    "之前提到",
+    "前面说",
+    "前面提到",
+    "继续刚才",
+    "接着刚才",
+];
+
 impl SessionConfig {
+    fn check_phrases(&self) -> Result<(), ConfigError> {
+        let phrases = &self.recall_phrases;
+        if phrases.is_empty() || phrases.len() > MOST_PHRASES {
+            return Err(ConfigError::Phrases(phrases.len()));
+        }
+        let is_odd = |phrase: &String| phrase.trim().is_empty() || phrase.len() > MOST_PHRASE_BYTES;
+        phrases.iter().position(is_odd).map_or(Ok(()), |index| Err(ConfigError::Phrase(index + 1)))
+    }
+
     /// For how long the KV blocks of this tenant's turns are kept.
     pub(crate) fn keep_for(&self, tenant: &str) -> Duration {
         self.keep_kv_of.get(tenant).copied().unwrap_or(self.keep_kv)
@@ -130,6 +206,8 @@ impl Default for SessionConfig {
             on_expired: OnExpired::Refuse,
             keep_kv: Duration::from_secs(3600),
             keep_kv_of: BTreeMap::new(),
+            recall: RecallBy::Nobody,
+            recall_phrases: RECALL_PHRASES.map(str::to_owned).into(),
         }
     }
 }
@@ -183,6 +261,14 @@ pub enum ConfigError {
     /// No zone is so far from UTC.
     #[error("`server.utc_offset_minutes` is {0}; it must be between -{most} and {most}", most = MOST_OFFSET_MINUTES)]
     Offset(i16),
+    /// A phrase that is in every text, or none that anybody says; counted from 1.
+    #[error(
+        "phrase number {0} of `sessions.recall_phrases` is blank or has more than {MOST_PHRASE_BYTES} bytes"
+    )]
+    Phrase(usize),
+    /// Phrases without end.
+    #[error("`sessions.recall_phrases` has {0} phrases; give 1 to {MOST_PHRASES}")]
+    Phrases(usize),
     /// A key that is empty or two that are the same; counted from 1.
     #[error("key number {0} is empty or the same as an earlier one")]
     Key(usize),
@@ -237,7 +323,7 @@ impl ServerConfig {
         if offset.unsigned_abs() > MOST_OFFSET_MINUTES.unsigned_abs() {
             return Err(ConfigError::Offset(offset));
         }
-        Ok(())
+        self.sessions.check_phrases()
     }
 
     pub(crate) fn body_timeout(&self) -> Duration {

@@ -20,9 +20,12 @@ mod session;
 mod turn;
 
 pub use app::Host;
-pub use config::{ApiKey, ConfigError, OnConflict, OnExpired, ServerConfig, SessionConfig, VerifyConfig};
+pub use config::{
+    ApiKey, ConfigError, OnConflict, OnExpired, RecallBy, ServerConfig, SessionConfig, VerifyConfig,
+};
 pub use error::ApiError;
 pub use metrics::Swaps;
 pub use serve::{ServeError, serve};
+pub use session::Embed;
 #[doc(hidden)]
 pub use turn::measure;

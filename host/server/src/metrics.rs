@@ -44,6 +44,7 @@ pub(crate) struct Metrics {
     answered_by_policy: Counter,
     verified: Family<Labels<1>, Counter>,
     verify_tokens: Counter,
+    recalls: Family<Labels<1>, Counter>,
     swaps: Swaps,
 }
 
@@ -77,6 +78,7 @@ impl Metrics {
             answered_by_policy: Counter::default(),
             verified: Family::default(),
             verify_tokens: Counter::default(),
+            recalls: Family::default(),
             swaps,
         };
         metrics.register();
@@ -121,6 +123,7 @@ impl Metrics {
             "Tokens computed only to hold compressed prompts against the original",
             self.verify_tokens.clone(),
         );
+        to.register("session_recalls", "Turns that were to go back, by outcome", self.recalls.clone());
         to.register("policy_swaps", "Changes asked for, by kind and outcome", self.swaps.0.clone());
     }
 
@@ -179,6 +182,11 @@ impl Metrics {
     /// So many tokens were computed for that, and for nothing else.
     pub(crate) fn read_to_verify(&self, tokens: usize) {
         self.verify_tokens.inc_by(tokens as u64);
+    }
+
+    /// A turn was to go back to an earlier topic.
+    pub(crate) fn recalled(&self, outcome: &'static str) {
+        self.recalls.get_or_create(&[("outcome", outcome.to_owned())]).inc();
     }
 
     pub(crate) fn policy_answered(&self) {

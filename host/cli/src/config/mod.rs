@@ -87,6 +87,8 @@ pub(crate) enum ConfigError {
     OtherStore,
     #[error("sessions.{0} is 0; give at least 1")]
     NoSessions(&'static str),
+    #[error("sessions.recall_phrases goes with `recall = \"phrases\"`")]
+    OtherRecall,
     #[error("engine.{0} is 0; give at least 1")]
     NoEngine(&'static str),
     #[error("engine.kv_remote: {0}")]
@@ -161,7 +163,7 @@ impl Settings {
             state,
             server: ServerConfig {
                 keys: file.keys.into_iter().map(|Key { key, tenant }| ApiKey { key, tenant }).collect(),
-                sessions: file.sessions.treatment(),
+                sessions: file.sessions.treatment()?,
                 admin_key: args.admin_key.clone().or(file.admin_key).filter(|key| !key.is_empty()),
                 ..server
             },

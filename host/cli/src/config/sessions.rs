@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jackfield_dialog::{DiskLimits, MemoryLimits, RedisConfig};
-use jackfield_server::{OnConflict, OnExpired, SessionConfig};
+use jackfield_server::{OnConflict, OnExpired, RecallBy, SessionConfig};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -36,6 +36,19 @@ pub(super) struct SessionsTable {
     keep_kv_s_of: BTreeMap<String, u64>,
     /// What becomes of a turn whose session has expired.
     on_expired: Option<OnExpiredName>,
+    /// What has a turn go back to an earlier topic: nothing (`off`), a `request` or a policy, or these and `phrases` in what
+    /// the user says. Wants the model for vectors.
+    recall: Option<RecallName>,
+    /// The phrases, in the place of those that the host knows.
+    recall_phrases: Option<Vec<String>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum RecallName {
+    Off,
+    Request,
+    Phrases,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -72,9 +85,12 @@ pub(crate) enum SessionSettings {
 }
 
 impl SessionsTable {
-    pub(super) fn treatment(&self) -> SessionConfig {
+    pub(super) fn treatment(&self) -> Result<SessionConfig, ConfigError> {
+        if self.recall_phrases.is_some() && self.recall != Some(RecallName::Phrases) {
+            return Err(ConfigError::OtherRecall);
+        }
         let default = SessionConfig::default();
-        SessionConfig {
+        Ok(SessionConfig {
             waiting_turns: self.waiting_turns.unwrap_or(default.waiting_turns),
             on_conflict: self.on_conflict.map_or(default.on_conflict, |name| match name {
                 OnConflictName::Refuse => OnConflict::Refuse,
@@ -90,7 +106,13 @@ impl SessionsTable {
                 OnExpiredName::Refuse => OnExpired::Refuse,
                 OnExpiredName::Restart => OnExpired::Restart,
             }),
-        }
+            recall: self.recall.map_or(default.recall, |name| match name {
+                RecallName::Off => RecallBy::Nobody,
+                RecallName::Request => RecallBy::Request,
+                RecallName::Phrases => RecallBy::Phrases,
+            }),
+            recall_phrases: self.recall_phrases.clone().unwrap_or(default.recall_phrases),
+        })
     }
 
     pub(super) fn kept(&self) -> Result<SessionSettings, ConfigError> {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use jackfield_engine::{Activations, KvStore, KvType};
-use jackfield_server::{OnConflict, OnExpired, SessionConfig};
+use jackfield_server::{OnConflict, OnExpired, RecallBy, SessionConfig};
 
 use super::*;
 
@@ -180,7 +180,8 @@ fn what_the_server_cannot_serve_is_named() {
 #[test]
 fn sessions_are_kept_and_treated_as_set() {
     let table = "[sessions]\nttl_s = 60\nmax_sessions = 5\nmax_kib = 7\nwaiting_turns = 0\n\
-                 on_conflict = 'merge'\non_expired = 'restart'\nkeep_kv_s = 9\nkeep_kv_s_of = { gold = 90 }";
+                 on_conflict = 'merge'\non_expired = 'restart'\nkeep_kv_s = 9\nkeep_kv_s_of = { gold = 90 }\n\
+                 recall = 'phrases'\nrecall_phrases = ['zurück zu']";
     let set = settings(table, &[]).expect("good");
     let SessionSettings::Disk(limits) = &set.sessions else { panic!("{:?}", set.sessions) };
     assert_eq!((limits.ttl.as_secs(), limits.max_sessions, limits.max_session_bytes), (60, 5, 7 << 10));
@@ -190,6 +191,8 @@ fn sessions_are_kept_and_treated_as_set() {
         on_expired: OnExpired::Restart,
         keep_kv: Duration::from_secs(9),
         keep_kv_of: [("gold".to_owned(), Duration::from_secs(90))].into(),
+        recall: RecallBy::Phrases,
+        recall_phrases: vec!["zurück zu".into()],
     };
     assert_eq!(set.server.sessions, treated);
     assert_eq!(settings("", &[]).expect("good").server.sessions, SessionConfig::default());
@@ -205,6 +208,26 @@ fn sessions_are_kept_and_treated_as_set() {
     assert!(matches!(redis, SessionSettings::Redis(config) if config.prefix == "mine"));
     assert!(refusal("[sessions]\nstore = 'redis'", &[]).contains("redis_url"));
     assert!(refusal(&format!("[sessions]\n{url}"), &[]).contains("store"));
+}
+
+#[test]
+fn nothing_is_recalled_unless_the_file_says_by_whom() {
+    let by = |toml: &str| settings(toml, &[]).expect("good").server.sessions.recall;
+    assert_eq!(by(""), RecallBy::Nobody);
+    for (name, recall) in
+        [("off", RecallBy::Nobody), ("request", RecallBy::Request), ("phrases", RecallBy::Phrases)]
+    {
+        assert_eq!(by(&format!("[sessions]\nrecall = '{name}'")), recall);
+    }
+    for (lines, words) in [
+        ("recall = 'always'", "`phrases`"),
+        ("recall_phrases = ['as we said']", "recall = \"phrases\""),
+        ("recall = 'phrases'\nrecall_phrases = []", "0 phrases"),
+        ("recall = 'phrases'\nrecall_phrases = ['as we said', ' ']", "number 2"),
+    ] {
+        let error = refusal(&format!("[sessions]\n{lines}"), &[]);
+        assert!(error.contains(words) && error.contains("line "), "{error}");
+    }
 }
 
 #[test]

@@ -38,7 +38,7 @@ struct Text {
 }
 
 impl Embeddings {
-    /// Loads what the configuration asks for; else nothing, until a policy does.
+    /// Loads what the configuration asks for; else nothing, until somebody does.
     pub(crate) fn new(reference: &EmbeddingsRef, dirs: &Dirs) -> Result<Embeddings, Failure> {
         let source = match reference {
             EmbeddingsRef::IfPulled => {
@@ -51,15 +51,15 @@ impl Embeddings {
         Ok(Embeddings { source: Source::Folder(source), inbox: Mutex::new(Some(inbox)) })
     }
 
-    /// Loads the model where it is there and not loaded yet.
-    pub(crate) fn prepare(&self) {
+    /// Loads the model where it is there and not loaded yet; `who` wants it.
+    pub(crate) fn prepare(&self, who: &str) {
         let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
         if inbox.is_some() {
             return;
         }
         match self.source.folder().and_then(|folder| load(&folder)) {
             Ok(loaded) => *inbox = Some(loaded),
-            Err(why) => tracing::warn!("a policy is granted embeddings: {why}"),
+            Err(why) => tracing::warn!("{who}: {why}"),
         }
     }
 
@@ -141,7 +141,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let nowhere = Dirs::under(folder.path());
         let embeddings = Embeddings::new(&EmbeddingsRef::IfPulled, &nowhere).expect("nothing is loaded");
-        embeddings.prepare();
+        embeddings.prepare("a test");
         let error = embeddings.embed("a text", Duration::from_secs(1)).expect_err("no model");
         assert!(error.contains("`jackfield model pull minilm`"), "{error}");
     }

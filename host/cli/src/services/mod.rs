@@ -2,11 +2,13 @@
 
 mod embeddings;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jackfield_engine::{Engine, ScoreError, SubmitError};
 use jackfield_model::Tokenizer;
 use jackfield_policy::{Grant, HostServices, LogLevel, Scored};
+use jackfield_server::Embed;
 
 pub(crate) use embeddings::Embeddings;
 
@@ -24,6 +26,13 @@ pub(crate) struct ModelServices {
 impl ModelServices {
     pub(crate) fn new(engine: Engine, embeddings: Embeddings) -> ModelServices {
         ModelServices { engine, embeddings }
+    }
+
+    /// Vectors for the host itself, to find earlier topics by. Loads the model where it is there.
+    pub(crate) fn embed_for_recall(self: &Arc<Self>) -> Embed {
+        self.embeddings.prepare("sessions.recall finds nothing");
+        let services = Arc::clone(self);
+        Arc::new(move |text, patience| services.embeddings.embed(text, patience))
     }
 
     fn tokenizer(&self) -> &Tokenizer {
@@ -59,7 +68,7 @@ fn busy() -> String {
 impl HostServices for ModelServices {
     fn prepare(&self, grant: Grant) {
         if grant == Grant::Embeddings {
-            self.embeddings.prepare();
+            self.embeddings.prepare("a policy is granted embeddings");
         }
     }
 

@@ -25,7 +25,17 @@ fn turn(said: &str, set: Vec<Slot>, cleared: &[&str]) -> PastTurn {
         },
         generation: 3,
         unix_ms: 7,
+        resumes: None,
     }
+}
+
+fn resuming(said: &str, resumes: u32) -> PastTurn {
+    PastTurn { resumes: Some(resumes), ..turn(said, vec![], &[]) }
+}
+
+/// What the users of some turns said.
+fn users(path: &[&PastTurn]) -> Vec<String> {
+    path.iter().filter_map(|turn| turn.messages[0].content.clone()).collect()
 }
 
 fn three_turns() -> Session {
@@ -110,6 +120,71 @@ fn a_whole_dialog_sent_again_adds_only_its_end() {
     sent[3] = Message::plain(Role::Assistant, "something else");
     assert_eq!(session.beyond_history(&sent), None);
     assert_eq!(Session::default().beyond_history(&sent), None, "without a history all is new");
+}
+
+#[test]
+fn a_turn_goes_on_where_it_resumes() {
+    let mut session = three_turns();
+    assert_eq!(users(&session.path(None)), ["one", "two", "three"]);
+    session.push(resuming("back to one", 1));
+    session.push(turn("more of one", vec![], &[]));
+    assert_eq!(users(&session.path(None)), ["one", "back to one", "more of one"]);
+    assert_eq!(users(&session.path(Some(3))), ["one", "two", "three"]);
+    session.push(resuming("back to three", 3));
+    assert_eq!(users(&session.path(None)), ["one", "two", "three", "back to three"]);
+    session.push(resuming("anew", 0));
+    assert_eq!(users(&session.path(None)), ["anew"]);
+    assert_eq!(session.messages().count(), 1 + 2 * 7, "all of it was said");
+    assert_eq!(known(&session), [("city", &Value::Text("北京".into()))], "slots know no paths");
+    let branch = session.branch("s", 5, 9).expect("has so many turns");
+    assert_eq!(users(&branch.path(None)), ["one", "back to one", "more of one"]);
+}
+
+#[test]
+fn a_late_turn_follows_the_last_or_what_it_resumes() {
+    let mut session = three_turns();
+    session.push(resuming("back to one", 1));
+    session.push_late(3, turn("late", vec![], &[]));
+    assert_eq!(users(&session.path(None)), ["one", "back to one", "late"]);
+    session.push_late(3, resuming("late too", 2));
+    assert_eq!(users(&session.path(None)), ["one", "two", "late too"]);
+}
+
+#[test]
+fn clients_that_keep_the_dialog_may_send_all_or_what_is_in_force() {
+    let mut session = three_turns();
+    session.push(resuming("back to one", 1));
+    let new = Message::plain(Role::User, "next");
+    let all: Vec<Message> = session.messages().skip(1).chain([&new]).cloned().collect();
+    assert_eq!(session.beyond_history(&all), Some(&all[8..]));
+    let path = session.path(None);
+    let path: Vec<Message> = path.iter().flat_map(|turn| &turn.messages).chain([&new]).cloned().collect();
+    assert_eq!(session.beyond_history(&path), Some(&path[4..]));
+    assert_eq!(session.beyond_history(&all[2..]), None);
+}
+
+proptest::proptest! {
+    /// Against a tree that is written down as lists of what is in force.
+    #[test]
+    fn any_turns_resumed_in_any_order_give_the_path_that_was_meant(
+        resumes in proptest::collection::vec(proptest::option::of(0_u32..12), 1..12),
+        at in 0_u32..12,
+    ) {
+        let mut session = Session::new(vec![], 1);
+        let mut paths: Vec<Vec<String>> = vec![vec![]];
+        for (number, resumes) in (1_u32..).zip(&resumes) {
+            let said = number.to_string();
+            session.push(PastTurn { resumes: *resumes, ..turn(&said, vec![], &[]) });
+            // What cannot be is as if it were not there.
+            let from = resumes.filter(|resumes| *resumes < number).unwrap_or(number - 1);
+            let path = paths[from as usize].iter().cloned().chain([said]).collect();
+            paths.push(path);
+        }
+        proptest::prop_assert_eq!(&users(&session.path(None)), paths.last().expect("one"));
+        if let Some(branch) = session.branch("s", at, 9) {
+            proptest::prop_assert_eq!(&users(&branch.path(None)), &paths[at as usize]);
+        }
+    }
 }
 
 #[test]

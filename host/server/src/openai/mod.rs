@@ -14,5 +14,6 @@ pub(crate) use json::object;
 pub(crate) use messages::messages as message_list;
 pub use messages::{Message, Role};
 pub use sampling::{
-    Bounds, Common, MOST_ALTERNATIVES, MOST_BIASES, MOST_CHOICES, MOST_STOP_BYTES, MOST_STOPS, Sampling,
+    Bounds, Common, MOST_ALTERNATIVES, MOST_BIASES, MOST_CHOICES, MOST_STOP_BYTES, MOST_STOPS, Recall,
+    Sampling,
 };

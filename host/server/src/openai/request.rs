@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::fields::{Fields, Range, array, invalid, text};
 use super::messages::{Message, messages};
-use super::sampling::{Bounds, Common, MOST_ALTERNATIVES, common, token_ids};
+use super::sampling::{Bounds, Common, MOST_ALTERNATIVES, Recall, common, token_ids};
 use super::{json, unsupported};
 use crate::error::ApiError;
 
@@ -85,6 +85,9 @@ pub fn chat(body: &[u8], bounds: Bounds) -> Result<ChatRequest, ApiError> {
             "n",
             "must be 1 with `session`: a dialog goes on in one way; branch it for others",
         ));
+    }
+    if common.session.is_none() && matches!(common.recall, Some(Recall::Said | Recall::About(_))) {
+        return Err(invalid("recall", "needs `session`: without one nothing was said before"));
     }
     let messages = messages(&fields)?;
     let newer = max_tokens(&fields, "max_completion_tokens")?;

@@ -93,6 +93,10 @@ fn values_out_of_range_or_of_the_wrong_type_name_their_field() {
         (json!({"logprobs": true, "top_logprobs": 21}), "top_logprobs invalid_value"),
         (json!({"user": 1}), "user invalid_type"),
         (json!({"session": 1}), "session invalid_type"),
+        (json!({"session": "s", "recall": 1}), "recall invalid_type"),
+        (json!({"session": "s", "recall": " "}), "recall invalid_value"),
+        (json!({"recall": true}), "recall invalid_value"),
+        (json!({"recall": "the trip"}), "recall invalid_value"),
         (json!({"metadata": {"a": 1}}), "metadata.a invalid_type"),
         (json!({"metadata": []}), "metadata invalid_type"),
         (
@@ -134,6 +138,7 @@ fn fields_that_ask_for_what_is_not_done_are_named() {
         assert_eq!(verdict(chat_with(extra)), format!("{name} unsupported_parameter"));
     }
     assert_eq!(verdict(completion_with(json!({"suffix": "x"}))), "suffix unsupported_parameter");
+    assert_eq!(verdict(completion_with(json!({"recall": true}))), "recall unsupported_parameter");
     assert_eq!(verdict(completion_with(json!({"n": 2, "best_of": 3}))), "best_of unsupported_parameter");
 }
 
@@ -260,4 +265,14 @@ fn tokenizer_requests() {
     assert_eq!(tokenize(br#"{"content": "x"}"#).unwrap().input, TokenizeInput::Text("x".into()));
     assert_eq!(verdict(tokenize(b"{}")), "prompt missing_required_parameter");
     assert_eq!(verdict(tokenize(br#"{"prompt": "x", "messages": []}"#)), "messages invalid_value");
+}
+
+#[test]
+fn a_request_says_whether_its_turn_goes_back_and_to_what() {
+    let recall = |extra: Value| chat_with(extra).map(|request| request.common.recall);
+    assert_eq!(recall(json!({"session": "s"})), Ok(None));
+    assert_eq!(recall(json!({"recall": false})), Ok(Some(Recall::Never)));
+    assert_eq!(recall(json!({"session": "s", "recall": true})), Ok(Some(Recall::Said)));
+    let about = Some(Recall::About("the trip".into()));
+    assert_eq!(recall(json!({"session": "s", "recall": "the trip"})), Ok(about));
 }

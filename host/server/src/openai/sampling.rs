@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::fields::{Fields, Range, array, integer, invalid, number, text};
+use super::fields::{Fields, Range, array, integer, invalid, number, text, wrong_type};
 use crate::error::ApiError;
 
 /// Answers that one request may ask for.
@@ -46,8 +46,21 @@ pub struct Common {
     pub stop_tokens: Vec<u32>,
     /// The dialog this turn belongs to, unchecked but for its type.
     pub session: Option<String>,
+    /// Whether this turn goes back to an earlier topic of its dialog; none leaves that to the host.
+    pub recall: Option<Recall>,
     /// Up to 16 pairs that the caller attached.
     pub metadata: BTreeMap<String, String>,
+}
+
+/// What a request says of going back to an earlier topic.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Recall {
+    /// It does not.
+    Never,
+    /// To what the message speaks of.
+    Said,
+    /// To this.
+    About(String),
 }
 
 /// Sampling as a request gives it, in range.
@@ -91,8 +104,21 @@ pub(super) fn common(fields: &Fields<'_>, bounds: Bounds) -> Result<Common, ApiE
         stop: stops(fields)?,
         stop_tokens: stop_tokens(fields, bounds)?,
         session: fields.text("session")?.map(str::to_owned),
+        recall: recall(fields)?,
         metadata: metadata(fields)?,
     })
+}
+
+/// `true`, `false`, or what to go back to.
+fn recall(fields: &Fields<'_>) -> Result<Option<Recall>, ApiError> {
+    match fields.get("recall") {
+        None => Ok(None),
+        Some(Value::Bool(false)) => Ok(Some(Recall::Never)),
+        Some(Value::Bool(true)) => Ok(Some(Recall::Said)),
+        Some(Value::String(text)) if text.trim().is_empty() => Err(invalid("recall", "is an empty text")),
+        Some(Value::String(text)) => Ok(Some(Recall::About(text.clone()))),
+        Some(other) => Err(wrong_type("recall", "true, false or a string", other)),
+    }
 }
 
 fn include_usage(fields: &Fields<'_>, stream: bool) -> Result<bool, ApiError> {

@@ -54,8 +54,13 @@ const CHAT: &[(&str, Harmless)] = &[
 ];
 
 /// A dialog's slots are read from messages, which a raw completion has none of.
-const COMPLETION: &[(&str, Harmless)] =
-    &[("suffix", is_empty), ("response_format", never), ("prompt_embeds", never), ("session", never)];
+const COMPLETION: &[(&str, Harmless)] = &[
+    ("suffix", is_empty),
+    ("response_format", never),
+    ("prompt_embeds", never),
+    ("session", never),
+    ("recall", is_false),
+];
 
 fn never(_: &Value) -> bool {
     false

@@ -4,8 +4,11 @@ pub(crate) mod api;
 mod line;
 mod messages;
 mod open;
+mod recall;
 mod request;
 mod view;
 
 pub(crate) use line::Lines;
 pub(crate) use open::{OpenSession, Outcome, Sessions};
+pub use recall::Embed;
+pub(crate) use recall::{Recall, Wanted};

@@ -7,10 +7,11 @@ use axum::http::StatusCode;
 use jackfield_dialog::{
     Change, Dialog, Found, Message, PastTurn, Role, Session, SessionKey, SessionStore, StoreError, Version,
 };
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 
 use super::line::{Lines, Place};
 use super::messages::{Sent, sent};
+use super::recall::Recall;
 use crate::config::{OnConflict, OnExpired, SessionConfig};
 use crate::error::ApiError;
 use crate::openai;
@@ -52,11 +53,18 @@ pub(crate) struct OpenSession {
     _renewal: Renewal,
     version: Version,
     /// As it was loaded.
-    session: Session,
+    pub(super) session: Session,
     /// It had been there before, and expired.
     restarted: bool,
     /// What this turn adds.
     sent: Sent,
+    pub(super) recall: Option<Arc<Recall>>,
+    /// The turn that this one follows, where it goes back.
+    pub(super) resumes: Option<u32>,
+    /// Somebody wanted it to go back.
+    pub(super) was_asked_back: bool,
+    /// The vector of this turn, in the making.
+    pub(super) summary: Option<JoinHandle<Result<Vec<f32>, String>>>,
     /// The state that will be committed.
     pub(crate) dialog: Dialog,
 }
@@ -76,6 +84,8 @@ pub(crate) struct Sessions {
     pub(crate) store: Arc<dyn SessionStore>,
     pub(crate) lines: Arc<Lines>,
     pub(crate) config: SessionConfig,
+    /// None where no turn goes back to an earlier topic.
+    pub(crate) recall: Option<Arc<Recall>>,
 }
 
 impl Sessions {
@@ -124,6 +134,10 @@ impl Sessions {
             session,
             restarted,
             sent: Sent { instructions: None, messages: Vec::new() },
+            recall: self.recall.clone(),
+            resumes: None,
+            was_asked_back: false,
+            summary: None,
         })
     }
 }
@@ -137,16 +151,34 @@ impl OpenSession {
             new.messages = beyond.to_vec();
         }
         self.sent = new;
+        self.messages()
+    }
+
+    /// The conversation that is in force: the instructions, the turns that lead up to this one, and what it adds.
+    pub(crate) fn messages(&self) -> Vec<openai::Message> {
         let instructions = self.sent.instructions.as_ref().unwrap_or(&self.session.instructions);
-        let said = self.session.turns.iter().flat_map(|turn| &turn.messages);
+        let path = self.session.path(self.resumes);
+        let said = path.into_iter().flat_map(|turn| &turn.messages);
         instructions.iter().chain(said).chain(&self.sent.messages).map(sent).collect()
     }
 
-    /// For the client: the session's id, the number of this turn, and whether the session had expired.
+    /// What the user says in this turn; none where it ends in something else.
+    pub(super) fn utterance(&self) -> Option<&str> {
+        let last = self.sent.messages.last().filter(|last| last.role == Role::User)?;
+        last.content.as_deref().filter(|text| !text.trim().is_empty())
+    }
+
+    /// For the client: the session's id, the number of this turn, whether the session had expired, and the turn that this one
+    /// goes back to, where that was asked for.
     pub(crate) fn note(&self) -> String {
         let turn = self.session.turns.len() + 1;
         let restarted = if self.restarted { ";restarted" } else { "" };
-        format!("{};turn={turn}{restarted}", self.key.id())
+        let recalled = match self.resumes {
+            Some(turn) => format!(";resumes={turn}"),
+            None if self.was_asked_back => ";resumes=none".into(),
+            None => String::new(),
+        };
+        format!("{};turn={turn}{restarted}{recalled}", self.key.id())
     }
 
     /// Makes this turn a part of the session.
@@ -154,12 +186,14 @@ impl OpenSession {
     /// # Errors
     /// 409 when another host committed a turn in between and that is not to be merged, or the session was deleted; then
     /// nothing of this turn is kept.
-    pub(crate) async fn commit(self, outcome: Outcome) -> Result<(), ApiError> {
-        let OpenSession { store, key, on_conflict, version, session, sent, dialog, .. } = self;
+    pub(crate) async fn commit(mut self, outcome: Outcome) -> Result<(), ApiError> {
+        let vector = self.summary(outcome.answer.as_deref().unwrap_or_default()).await;
+        let OpenSession { store, key, on_conflict, version, session, sent, dialog, resumes, .. } = self;
         let mut messages = sent.messages;
         messages.extend(outcome.answer.map(|answer| Message::plain(Role::Assistant, answer)));
         let turn = PastTurn {
             messages,
+            resumes,
             change: Change::between(&session.dialog, &dialog),
             generation: outcome.generation,
             unix_ms: outcome.unix_ms,
@@ -175,6 +209,7 @@ impl OpenSession {
                     "two turns at once changed a slot; the later one holds"
                 );
             });
+            next.place_last(vector.as_deref());
             if let Some(instructions) = &sent.instructions {
                 next.instructions.clone_from(instructions);
             }

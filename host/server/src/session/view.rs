@@ -11,10 +11,14 @@ use super::messages::sent;
 pub(crate) fn session(key: &SessionKey, session: &Session, version: Version, ttl_s: u64) -> Value {
     let instructions = session.instructions.iter().map(|said| message(said, 0));
     let turns = session.turns.iter().zip(1..);
-    let said = turns.flat_map(|(turn, number)| turn.messages.iter().map(move |said| message(said, number)));
+    let said = turns.flat_map(|(turn, number)| {
+        let resumes = turn.resumes.map(Value::from);
+        turn.messages.iter().map(move |said| with(message(said, number), [("resumes", resumes.clone())]))
+    });
     let turns = session.turns.iter().zip(1..);
     let conflicts =
         turns.flat_map(|(turn, number)| turn.conflicts.iter().map(move |lost| conflict(lost, number)));
+    let segments = session.segments.iter().map(|segment| json!({"turns": segment.turns}));
     json!({
         "id": key.id(),
         "object": "session",
@@ -29,6 +33,7 @@ pub(crate) fn session(key: &SessionKey, session: &Session, version: Version, ttl
         "schema": session.dialog.schema,
         "slots": slots(session),
         "conflicts": conflicts.collect::<Vec<_>>(),
+        "segments": segments.collect::<Vec<_>>(),
         "messages": instructions.chain(said).collect::<Vec<_>>(),
     })
 }
@@ -84,13 +89,18 @@ fn value(value: &SlotValue) -> Value {
 /// A message with the turn it belongs to; the instructions belong to none, which is 0.
 fn message(kept: &Message, turn: u32) -> Value {
     let said = sent(kept);
-    let mut shown = json!({"role": said.role.as_str(), "content": said.content, "turn": turn});
+    let shown = json!({"role": said.role.as_str(), "content": said.content, "turn": turn});
     let others = [
         ("name", said.name.map(Value::from)),
         ("tool_calls", said.tool_calls),
         ("tool_call_id", said.tool_call_id.map(Value::from)),
     ];
-    for (name, value) in others {
+    with(shown, others)
+}
+
+/// The same object with further fields, as far as they have a value.
+fn with<const N: usize>(mut shown: Value, fields: [(&str, Option<Value>); N]) -> Value {
+    for (name, value) in fields {
         if let Some(value) = value {
             shown[name] = value;
         }

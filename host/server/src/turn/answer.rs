@@ -178,6 +178,9 @@ impl Answer {
             self.time_delivery();
             if let Some(said) = &mut self.said {
                 said.push_str(&passed.text);
+                if let Some(session) = &mut self.session {
+                    session.hear(said);
+                }
             }
             let tokens = passed.tokens.into_iter().map(|shown| self.show(shown)).collect();
             self.events.push_back(Event::Text { choice, text: passed.text, tokens });

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use jackfield_policy::{Dialog, Fault, Kind, Lineup, Member, OnFault, Plan, Turn, Window};
+use jackfield_policy::{Fault, Kind, Lineup, Member, OnFault, Plan, Turn, Window};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
@@ -130,8 +130,6 @@ async fn prepare(
     let app = Arc::clone(app);
     let mut noted = std::mem::take(trace);
     let work = move || {
-        let mut stateless = Dialog::default();
-        let dialog = opened.session.as_mut().map_or(&mut stateless, |session| &mut session.dialog);
         let preparing = Preparing {
             app: &app,
             lineup: &opened.lineup,
@@ -140,7 +138,8 @@ async fn prepare(
             salt: opened.salt,
             trace: &mut noted,
         };
-        let prepared = preparing.run(dialog);
+        let prepared = preparing.run(opened.session.as_mut());
+        noted.session = opened.session.as_ref().map(OpenSession::note);
         (noted, prepared.map(|prepared| (opened, ask, prepared)))
     };
     let done = tokio::task::spawn_blocking(work).await;

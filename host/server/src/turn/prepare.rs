@@ -1,5 +1,7 @@
 //! Before the model: extract, route, compress. Synchronous, CPU bound; one hop off the async threads for all of it.
 
+use std::time::Instant;
+
 use jackfield_engine::{Engine, Fetch};
 use jackfield_model::Now;
 use jackfield_policy::{
@@ -13,9 +15,13 @@ use super::trace::Trace;
 use crate::app::App;
 use crate::error::{ApiError, shorten};
 use crate::openai::{Message, Role};
+use crate::session::{OpenSession, Wanted};
 
 /// Messages that an extractor is shown.
 const RECENT_MESSAGES: usize = 32;
+/// The attribute of a transition by which a slot extractor has the turn go back to an earlier topic; its value says to which,
+/// and that it is the one that the user speaks of when it is empty.
+const RECALL_ATTRIBUTE: &str = "recall";
 
 /// How a turn goes on.
 #[derive(Debug)]
@@ -37,21 +43,29 @@ pub(crate) struct Preparing<'a> {
 }
 
 impl Preparing<'_> {
-    /// Runs the policies of the pinned generation in their order. `dialog` becomes the state to commit.
+    /// Runs the policies of the pinned generation in their order. The session's dialog becomes the state to commit, and the
+    /// session goes back where it is to.
     ///
     /// # Errors
     /// A refusal by a router, a fault of a policy that lets nothing pass then, or a prompt that cannot be made.
-    pub(crate) fn run(mut self, dialog: &mut Dialog) -> Result<Prepared, ApiError> {
+    pub(crate) fn run(mut self, mut session: Option<&mut OpenSession>) -> Result<Prepared, ApiError> {
         let mut messages = match &self.ask.input {
             Input::Chat(messages) => messages.clone(),
             Input::Raw(_) => Vec::new(),
         };
-        if let Some(answer) = self.extract(&mut messages, dialog)? {
+        if let Some(session) = session.as_deref_mut()
+            && let Some(wanted) = session.wanted(self.ask.common.recall.as_ref())
+        {
+            self.go_back(&mut messages, session, &wanted);
+        }
+        let mut stateless = Dialog::default();
+        if let Some(answer) = self.extract(&mut messages, session.as_deref_mut(), &mut stateless)? {
             return Ok(Prepared::Answer(answer));
         }
         let prompt = self.prompt(&messages)?;
         // What lies below the device comes up while the router thinks.
         let coming = self.engine().fetch(&prompt, &self.salt);
+        let dialog = session.as_deref().map_or(&stateless, |session| &session.dialog);
         let plan = match self.route(&messages, &prompt, dialog)? {
             Some(Decision::Answer(answer)) => return Ok(Prepared::Answer(answer)),
             Some(Decision::Refuse(refusal)) => return Err(super::refused(refusal.status, &refusal.reason)),
@@ -89,17 +103,29 @@ impl Preparing<'_> {
         }
     }
 
+    /// Goes on after an earlier segment, where one is meant: what was said since then is no part of the conversation.
+    fn go_back(&mut self, messages: &mut Vec<Message>, session: &mut OpenSession, wanted: &Wanted) {
+        let begun = Instant::now();
+        let went = session.go_back(wanted);
+        *messages = session.messages();
+        let micros = u32::try_from(begun.elapsed().as_micros()).unwrap_or(u32::MAX);
+        self.app.metrics.recalled(went.outcome());
+        self.trace.note("host", "recall", went.did(), micros);
+    }
+
     /// Only a person's words are read for slots: a turn that ends in something else is left alone.
     fn extract(
         &mut self,
         messages: &mut Vec<Message>,
-        dialog: &mut Dialog,
+        mut session: Option<&mut OpenSession>,
+        stateless: &mut Dialog,
     ) -> Result<Option<String>, ApiError> {
         let lineup = self.lineup;
         for member in lineup.of_kind(Kind::SlotExtractor) {
             if messages.last().is_none_or(|last| last.role != Role::User) {
                 return Ok(None);
             }
+            let dialog = session.as_deref_mut().map_or(&mut *stateless, |session| &mut session.dialog);
             let fitted = member.fit(dialog);
             if let Some(did) = fitted.did {
                 self.trace.note(&name(member.policy()), Kind::SlotExtractor.world(), did, 0);
@@ -117,8 +143,14 @@ impl Preparing<'_> {
                 schema: member.policy().description().dialog_schema,
             };
             *dialog = transition.apply(dialog, stamp);
+            let back = transition.attributes.iter().find(|attribute| attribute.name == RECALL_ATTRIBUTE);
             match transition.next {
-                Next::Model => {}
+                Next::Model => {
+                    if let (Some(back), Some(session)) = (back, session.as_deref_mut()) {
+                        let wanted = session.wanted_as(&back.value);
+                        self.go_back(messages, session, &wanted);
+                    }
+                }
                 Next::Prompt(prompt) => *messages = prompt.iter().map(from_policy).collect(),
                 Next::Answer(answer) => return Ok(Some(answer)),
             }

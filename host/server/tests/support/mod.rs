@@ -59,6 +59,7 @@ impl Server {
             engine: Engine::start(model, &cpu, &engine).expect("the engine starts"),
             registry: Registry::open(runtime, None).expect("an empty registry"),
             sessions: Arc::new(MemoryStore::new(MemoryLimits::default())),
+            embed: None,
             config,
             swaps: Default::default(),
         };

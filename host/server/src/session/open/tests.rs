@@ -8,7 +8,7 @@ use crate::session::view;
 fn sessions_with(limits: MemoryLimits, config: SessionConfig) -> Sessions {
     let clock = Arc::new(|| tokio::time::Instant::now().into_std());
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::with_clock(limits, clock));
-    Sessions { store, lines: Arc::default(), config }
+    Sessions { store, lines: Arc::default(), config, recall: None }
 }
 
 fn sessions() -> Sessions {
@@ -126,7 +126,7 @@ async fn a_turn_of_another_host_in_between_is_refused_or_united_as_configured() 
     for (on_conflict, united) in [(OnConflict::Refuse, false), (OnConflict::Merge, true)] {
         let config = SessionConfig { on_conflict, ..SessionConfig::default() };
         let here = sessions_with(MemoryLimits::default(), config.clone());
-        let there = Sessions { store: Arc::clone(&here.store), lines: Arc::default(), config };
+        let there = Sessions { store: Arc::clone(&here.store), lines: Arc::default(), config, recall: None };
         open(&here, "a").await.unwrap().commit(said("1")).await.unwrap();
         let (mut mine, mut theirs) = (open(&here, "a").await.unwrap(), open(&there, "a").await.unwrap());
         theirs.take(&[user("theirs")]);
