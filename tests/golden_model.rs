@@ -1,6 +1,7 @@
 //! The forward pass against llama.cpp: see golden/README.md.
 
 #[path = "golden/runner.rs"]
+#[allow(dead_code, reason = "each test binary uses its part")]
 mod runner;
 #[path = "golden/support.rs"]
 #[allow(dead_code, reason = "each test binary uses its part")]

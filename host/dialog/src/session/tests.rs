@@ -25,7 +25,7 @@ fn turn(said: &str, set: Vec<Slot>, cleared: &[&str]) -> PastTurn {
         },
         generation: 3,
         unix_ms: 7,
-        resumes: None,
+        ..PastTurn::default()
     }
 }
 
