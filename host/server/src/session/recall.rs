@@ -15,8 +15,8 @@ pub type Embed = Arc<dyn Fn(&str, Duration) -> Result<Vec<f32>, String> + Send +
 
 /// How long a turn waits for the vector of what it is to go back to. It takes milliseconds; this is for a host that is full.
 const RECALL_PATIENCE: Duration = Duration::from_millis(500);
-/// How long the end of a turn waits for the vector of what was said, where that is not there yet.
-const SUMMARY_PATIENCE: Duration = Duration::from_secs(1);
+/// How long the end of a turn waits for each of the two vectors of what was said, where they are not there yet.
+const SUMMARY_PATIENCE: Duration = Duration::from_millis(500);
 /// Of what a user says, the bytes that are looked at: the topic is named early, and long texts take long.
 const SAID_BYTES: usize = 600;
 /// The same of an answer.

@@ -11,7 +11,8 @@ use super::filter::Tally;
 
 /// The request header that asks for the trace, and the response header that carries it.
 pub(crate) const TRACE_HEADER: &str = "x-jackfield-trace";
-/// The response header that names the session, the number of the turn, and whether the session had expired.
+/// The response header that names the session, the number of the turn, whether the session had expired, and the turn that this
+/// one goes back to.
 pub(crate) const SESSION_HEADER: &str = "x-jackfield-session";
 /// Bytes of trace that a response header may have; clients and proxies refuse much larger heads.
 const MOST_HEADER_BYTES: usize = 6 << 10;
