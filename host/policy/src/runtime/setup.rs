@@ -4,6 +4,7 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
+        mpsc,
     },
     time::Duration,
 };
@@ -31,6 +32,10 @@ use crate::{Description, Fault, Manifest, Refusal, convert, schema};
 const QUICKLY_FROZEN_BYTES: usize = 8 << 20;
 /// Long enough to be worth those seconds, since it would be spent in each call.
 const SLOW_CONFIGURE: Duration = Duration::from_millis(5);
+
+/// For so long what is compiled has only what those who serve leave over, which may be next to nothing. Then it is no longer
+/// [counted](super::RuntimeConfig::compiles_behind), or it would never end on a host that is always busy.
+const COMPILES_ASIDE: Duration = Duration::from_secs(20);
 
 /// What is set up.
 #[derive(Clone, Copy)]
@@ -93,11 +98,20 @@ impl Runtime {
     }
 
     pub(super) fn compile(&self, bytes: &[u8]) -> Result<Component, Refusal> {
+        let counted = self.config.compiles_behind.as_deref().map(Counted::new);
+        let (sender, compiled) = mpsc::sync_channel(1);
         // On threads of their own: what a thread begins here, wasmtime shares among the others of the same pool.
-        let _counted = self.config.compiles_behind.as_deref().map(Counted::new);
-        self.compilers
-            .install(|| Component::new(&self.engine, bytes))
-            .map_err(|error| Refusal::Compile { message: format!("{error:#}") })
+        let component = self.compilers.in_place_scope(|scope| {
+            // Who waits does so until there is an answer.
+            scope.spawn(|_| drop(sender.send(Component::new(&self.engine, bytes))));
+            compiled.recv_timeout(COMPILES_ASIDE).or_else(|_| {
+                drop(counted);
+                compiled.recv()
+            })
+        });
+        let failed = |message| Refusal::Compile { message };
+        let component = component.map_err(|_| failed("the compiler gave up".into()))?;
+        component.map_err(|error| failed(format!("{error:#}")))
     }
 }
 
