@@ -76,7 +76,12 @@ impl Session {
         let number = self.turn_count();
         let Some(turn) = self.turns.last() else { return };
         let (follows, is_recalled) = (self.follows(number), turn.resumes.is_some());
-        let running = self.segments.iter().position(|segment| segment.last() == follows && follows > 0);
+        // One that was gone back to may have got a turn from another host meanwhile.
+        let goes_on = |segment: &Segment| match is_recalled {
+            true => segment.turns.contains(&follows),
+            false => segment.last() == follows,
+        };
+        let running = self.segments.iter().position(|segment| follows > 0 && goes_on(segment));
         let vector = vector.and_then(unit);
         let place = match (&vector, running) {
             (None, running) => running,

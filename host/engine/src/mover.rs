@@ -58,7 +58,7 @@ impl Mover {
         };
         let mut payloads = tiers.leading(absent.iter().map(|link| chain[*link]));
         let whole = absent.get(payloads.len()).copied().unwrap_or(chain.len());
-        let (begun, payload) = self.begun(tiers, chain, whole, prompt, salt).unzip();
+        let (begun, payload) = tiers.first(&self.begun(chain, whole, prompt, salt)).unzip();
         absent.truncate(payloads.len());
         absent.push(whole);
         payloads.extend(payload);
@@ -73,24 +73,21 @@ impl Mover {
                 runner.import(adopted.block, tiers.store(), payload);
             }
         }
+        if let Some(name) = begun.filter(|_| adoption.adopted.last().is_some_and(|last| last.link == whole)) {
+            // Whoever takes it writes on in it.
+            tiers.forget(&name);
+        }
         tiers.count_promoted(adoption.adopted.len());
     }
 
-    /// The beginning of the block after `whole` ones, from memory: more of it than the arena has, or none. It leaves memory, since
-    /// whoever takes it writes on in it.
-    fn begun(
-        &self,
-        tiers: &Tiers,
-        chain: &[BlockHash],
-        whole: usize,
-        prompt: &[u32],
-        salt: &[u8; 32],
-    ) -> Option<(BlockHash, Bytes)> {
+    /// What the beginning of the block after `whole` ones may be known by, as far as there is more of it than the arena has.
+    fn begun(&self, chain: &[BlockHash], whole: usize, prompt: &[u32], salt: &[u8; 32]) -> Vec<BlockHash> {
         let usable = &prompt[..prompt.len().saturating_sub(1)];
-        let names = tail_hashes(usable, salt, self.shared.block_size, chain, whole);
+        let mut names = tail_hashes(usable, salt, self.shared.block_size, chain, whole);
         let scheduler = self.shared.scheduler();
-        let mut more = names.into_iter().take_while(|name| scheduler.find(name).is_none());
-        more.find_map(|name| Some((name, tiers.take(&name)?)))
+        let more = names.iter().take_while(|name| scheduler.find(name).is_none()).count();
+        names.truncate(more);
+        names
     }
 
     /// Takes note of blocks that are to be copied down.

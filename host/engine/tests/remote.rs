@@ -65,7 +65,7 @@ async fn what_one_host_kept_another_finds_and_says_the_same() {
     let others = other.fetch(&prompt(1), &[9; 32]).await;
     assert_eq!(others, Fetched::default(), "another group finds nothing");
     let (fetched, again) = fetched_by(&other, 1).await;
-    assert_eq!(fetched, Fetched { held_tokens: 0, read_tokens: HELD });
+    assert_eq!(fetched, Fetched { held_tokens: 0, read_tokens: HELD, ready_tokens: HELD });
     assert_eq!((again.usage.cached_tokens, &again.choices), (HELD, &reply.choices));
     assert_eq!(&again.choices, &cold(1).await.choices);
     let stats = other.stats().kv;
@@ -115,7 +115,7 @@ async fn what_memory_gives_up_is_found_there() {
     }
     assert!(host.flush(MINUTE));
     let (fetched, again) = fetched_by(&host, 1).await;
-    assert_eq!(fetched, Fetched { held_tokens: 0, read_tokens: HELD });
+    assert_eq!(fetched, Fetched { held_tokens: 0, read_tokens: HELD, ready_tokens: HELD });
     assert_eq!((again.usage.cached_tokens, &again.choices), (HELD, &first.choices));
 }
 

@@ -77,14 +77,18 @@ async fn a_host_that_starts_again_finds_what_was_kept() {
     assert_eq!((other.usage.cached_tokens, &other.choices), (0, &reply.choices));
 
     let fetched = host.fetch(&prompt(1), &[0; 32]).await;
-    assert_eq!(fetched, Fetched { held_tokens: 0, read_tokens: HELD });
+    assert_eq!(fetched, Fetched { held_tokens: 0, read_tokens: HELD, ready_tokens: HELD });
     let again = run(&host, ask(&host, 1)).await;
     assert_eq!((again.usage.cached_tokens, &again.choices), (HELD, &reply.choices));
     assert_eq!(&again.choices, &cold(1).await.choices);
     let stats = host.stats().kv;
     assert_eq!((stats.disk.hits, stats.promoted_blocks), (5, 5), "{stats:?}");
     let fetched = host.fetch(&prompt(1), &[0; 32]).await;
-    assert_eq!(fetched, Fetched { held_tokens: HELD, read_tokens: 0 }, "it is on the device");
+    assert_eq!(
+        fetched,
+        Fetched { held_tokens: HELD, read_tokens: 0, ready_tokens: HELD },
+        "it is on the device"
+    );
 }
 
 #[tokio::test]
@@ -153,7 +157,7 @@ async fn what_memory_gives_up_goes_to_disk_and_comes_back() {
     }
     assert!(host.flush(MINUTE));
     let fetched = host.fetch(&prompt(1), &[0; 32]).await;
-    assert_eq!(fetched, Fetched { held_tokens: 0, read_tokens: HELD });
+    assert_eq!(fetched, Fetched { held_tokens: 0, read_tokens: HELD, ready_tokens: HELD });
     let again = run(&host, ask(&host, 1)).await;
     assert_eq!((again.usage.cached_tokens, &again.choices), (HELD, &first.choices));
     let stats = host.stats().kv;
@@ -169,7 +173,7 @@ async fn a_long_prompt_does_not_push_itself_out_of_memory() {
         config.kv_memory_bytes = kv_bytes(4);
     });
     let fetched = host.fetch(&prompt(1), &[0; 32]).await;
-    assert_eq!(fetched, Fetched { held_tokens: 0, read_tokens: 2 * BLOCK });
+    assert_eq!(fetched, Fetched { held_tokens: 0, read_tokens: 2 * BLOCK, ready_tokens: 2 * BLOCK });
     let again = run(&host, ask(&host, 1)).await;
     assert_eq!((again.usage.cached_tokens, &again.choices), (2 * BLOCK, &reply.choices));
 }

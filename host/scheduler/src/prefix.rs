@@ -29,10 +29,13 @@ pub fn tail_hashes(
     chain: &[BlockHash],
     blocks: usize,
 ) -> Vec<BlockHash> {
-    let chain = Chain { links: chain.to_vec(), ..Chain::new(salt, block_size) };
+    let root = Chain::new(salt, block_size).root;
+    let Some(before) = blocks.checked_sub(1).map_or(Some(root), |last| chain.get(last).copied()) else {
+        return Vec::new();
+    };
     let begun = tokens.get(blocks * block_size..).unwrap_or_default();
     let begun = &begun[..begun.len().min(block_size - 1)];
-    (1..=begun.len()).rev().filter_map(|some| chain.tail(blocks, begun[..some].iter().copied())).collect()
+    (1..=begun.len()).rev().map(|some| link(&before, begun[..some].iter().copied())).collect()
 }
 
 impl BlockHash {

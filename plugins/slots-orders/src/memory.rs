@@ -27,8 +27,17 @@ pub fn keep_language(name: &str, now: Language, dialog: &Dialog) -> Option<Slot>
     (language(name, dialog) != Some(now)).then(|| slot(name, Value::Choice(now.name().to_owned())))
 }
 
-/// Texts by the number of the user's message before which they stand, from 0.
-pub type Told = BTreeMap<usize, String>;
+/// Texts by the [place] of the user's message before which they stand.
+pub type Told = BTreeMap<String, String>;
+
+/// The user's message of this number, from 0, that says this. Where a dialog has gone back to an earlier topic another message has
+/// the number, before which nothing was told.
+pub fn place(number: usize, words: &str) -> String {
+    // FNV-1a, 32 bits.
+    let hash =
+        words.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    format!("{number}:{hash:08x}")
+}
 
 /// What was told so far.
 pub fn told(dialog: &Dialog) -> Told {

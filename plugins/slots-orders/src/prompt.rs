@@ -55,8 +55,10 @@ impl Asking<'_> {
         let prompted = front.and_then(|language| memory::keep_language(PROMPTED, language, self.dialog));
         let mut set: Vec<Slot> = prompted.into_iter().collect();
         if !new.is_empty() {
-            let last = recent.iter().filter(|message| message.role == Role::User).count().saturating_sub(1);
-            told.insert(last, new.join("\n"));
+            let users: Vec<_> = recent.iter().filter(|message| message.role == Role::User).collect();
+            if let Some(last) = users.last() {
+                told.insert(memory::place(users.len() - 1, &last.text), new.join("\n"));
+            }
             set.extend(memory::keep_told(&told).filter(|_| is_whole));
         }
         Prompt { messages: self.messages(front, self.shown(recent, &told, front.is_some())), set }
@@ -105,7 +107,7 @@ impl Asking<'_> {
             let drop = is_reply(message) && next.is_some_and(|next| is_reply(next));
             let mut text = message.text.clone();
             if message.role == Role::User {
-                if let Some(told) = told.get(&user) {
+                if let Some(told) = told.get(&memory::place(user, &message.text)) {
                     text = format!("{told}\n{text}");
                 }
                 user += 1;

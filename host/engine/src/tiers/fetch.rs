@@ -16,6 +16,8 @@ use super::shelf::{Rank, now};
 
 /// Blocks that a thread reads before it looks for other work: a prompt's are shared out among several.
 const AT_ONCE: usize = 8;
+/// Fewer where they are large, so that a server on the network sends them well within its time.
+const BYTES_AT_ONCE: usize = 1 << 20;
 
 /// Blocks of one prompt on their way to memory. The reading has begun and goes on whether or not this is waited for; as a
 /// future it is ready when it is done, however that went.
@@ -31,6 +33,8 @@ pub struct Fetched {
     pub held_tokens: usize,
     /// Tokens that were read from below, and are in memory now.
     pub read_tokens: usize,
+    /// Tokens from the front on that are on the device or in memory, now that everything is read.
+    pub ready_tokens: usize,
 }
 
 /// Some blocks to read.
@@ -48,7 +52,7 @@ struct Progress {
     held_tokens: usize,
     read: AtomicUsize,
     block_size: usize,
-    /// The first place whose block no tier has: those after it are of no use.
+    /// The first place whose block nobody has: those after it are of no use.
     gap: AtomicUsize,
     /// A bit for each tier that lacked a block.
     missed: AtomicUsize,
@@ -82,7 +86,9 @@ impl Drop for Progress {
         let read_tokens = self.read.load(Ordering::Relaxed) * self.block_size;
         let sender = self.sender.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         // Who does not wait does not hear it.
-        let _ = sender.map(|sender| sender.send(Fetched { held_tokens: self.held_tokens, read_tokens }));
+        let ready_tokens = self.gap.load(Ordering::Relaxed) * self.block_size;
+        let fetched = Fetched { held_tokens: self.held_tokens, read_tokens, ready_tokens };
+        let _ = sender.map(|sender| sender.send(fetched));
     }
 }
 
@@ -125,11 +131,12 @@ pub(super) fn fetch(
         held_tokens: absent.first().map_or(chain.len(), |first| *first) * block_size,
         read: AtomicUsize::new(0),
         block_size,
-        gap: AtomicUsize::new(usize::MAX),
+        gap: AtomicUsize::new(absent.get(shared.fetch_blocks).copied().unwrap_or(chain.len())),
         missed: AtomicUsize::new(0),
         sender: Mutex::new(Some(sender)),
     });
-    for links in absent[..absent.len().min(shared.fetch_blocks)].chunks(AT_ONCE) {
+    let at_once = (BYTES_AT_ONCE / shared.kept.bytes.max(1)).clamp(1, AT_ONCE);
+    for links in absent[..absent.len().min(shared.fetch_blocks)].chunks(at_once) {
         let blocks = links.iter().map(|link| (*link, chain[*link])).collect();
         shared.pass_on(0, Read { blocks, progress: Arc::clone(&progress) });
     }

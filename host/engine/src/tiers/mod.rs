@@ -196,11 +196,17 @@ impl Tiers {
         found
     }
 
-    /// A block that is in memory, and is not any more.
-    pub(crate) fn take(&self, prefix: &BlockHash) -> Option<Bytes> {
-        let taken = self.shared.memory().remove(prefix);
-        self.shared.counters.memory.hits.add(usize::from(taken.is_some()));
-        taken.map(|held| held.payload)
+    /// The first of these that memory has.
+    pub(crate) fn first(&self, names: &[BlockHash]) -> Option<(BlockHash, Bytes)> {
+        let memory = self.shared.memory();
+        let found = names.iter().find_map(|name| Some((*name, memory.peek(name)?.payload.clone())));
+        self.shared.counters.memory.hits.add(usize::from(found.is_some()));
+        found
+    }
+
+    /// Memory need not have this any more.
+    pub(crate) fn forget(&self, prefix: &BlockHash) {
+        self.shared.memory().remove(prefix);
     }
 
     /// So many blocks are back in the arena.
@@ -223,7 +229,8 @@ impl Tiers {
             return blocks.filter(|block| memory.touch(&block.prefix, block.kept).is_none()).collect();
         }
         for lower in self.shared.lower() {
-            let there = chain.iter().filter(|prefix| !lower.tier.wants(prefix));
+            let has = |prefix: &&BlockHash| lower.tier.may_have(prefix) && !lower.tier.wants(prefix);
+            let there = chain.iter().filter(has);
             lower.touch(there.copied().collect(), kept);
         }
         blocks.filter(|block| self.shared.lower().any(|lower| lower.tier.wants(&block.prefix))).collect()

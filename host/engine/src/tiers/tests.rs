@@ -200,8 +200,9 @@ fn what_is_not_a_whole_block_goes_no_further_down_than_memory() {
     assert!(tiers.flush(Duration::from_secs(60)));
     // Of those that memory gave up.
     assert_eq!(*put.lock().unwrap(), [0, 2, 4, 6, 8, 10, 12, 14].map(prefix));
-    assert_eq!(tiers.take(&prefix(15)), Some(payload()));
-    assert_eq!(tiers.take(&prefix(15)), None, "it is taken once");
+    assert_eq!(tiers.first(&[prefix(1), prefix(15), prefix(16)]), Some((prefix(15), payload())));
+    tiers.forget(&prefix(15));
+    assert_eq!(tiers.first(&[prefix(15)]), None);
 }
 
 #[test]

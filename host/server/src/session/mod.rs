@@ -11,4 +11,4 @@ mod view;
 pub(crate) use line::Lines;
 pub(crate) use open::{OpenSession, Outcome, Sessions};
 pub use recall::Embed;
-pub(crate) use recall::{Recall, Wanted};
+pub(crate) use recall::{Recall, Wanted, Went};

@@ -137,13 +137,14 @@ impl OpenSession {
     /// The vector of what was said in this turn, where there is one.
     pub(super) async fn summary(&mut self, answer: &str) -> Option<Vec<f32>> {
         self.summarise(answer);
-        match self.summary.take()?.await {
-            Ok(Ok(vector)) => Some(vector),
-            Ok(Err(why)) => {
+        match tokio::time::timeout(2 * SUMMARY_PATIENCE, self.summary.take()?).await {
+            Ok(Ok(Ok(vector))) => Some(vector),
+            Ok(Ok(Err(why))) => {
                 tracing::debug!(why, "a turn has no vector");
                 None
             }
-            Err(_) => None,
+            // No thread for it in time, or a panic there.
+            Ok(Err(_)) | Err(_) => None,
         }
     }
 

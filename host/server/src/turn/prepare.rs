@@ -15,7 +15,7 @@ use super::trace::Trace;
 use crate::app::App;
 use crate::error::{ApiError, shorten};
 use crate::openai::{Message, Role};
-use crate::session::{OpenSession, Wanted};
+use crate::session::{OpenSession, Wanted, Went};
 
 /// Messages that an extractor is shown.
 const RECENT_MESSAGES: usize = 32;
@@ -73,7 +73,7 @@ impl Preparing<'_> {
             None => None,
         };
         let keep = plan.as_ref().map_or(self.app.config.compress_to, |plan| plan.compress_to);
-        let held = coming.wait().held_tokens;
+        let held = coming.wait().ready_tokens;
         let prompt = match keep {
             Some(keep) if keep < 1.0 && !messages.is_empty() => {
                 self.compress(messages, (prompt, held), keep)?
@@ -89,7 +89,7 @@ impl Preparing<'_> {
 
     /// Waits for what lies below the device; gives how many leading tokens of the prompt need not be computed.
     pub(super) fn held(&self, prompt: &[u32], coming: Fetch) -> usize {
-        coming.wait().held_tokens.max(self.engine().cached_prefix(prompt, &self.salt))
+        coming.wait().ready_tokens.max(self.engine().cached_prefix(prompt, &self.salt))
     }
 
     pub(super) fn prompt(&self, messages: &[Message]) -> Result<Vec<u32>, ApiError> {
@@ -107,7 +107,9 @@ impl Preparing<'_> {
     fn go_back(&mut self, messages: &mut Vec<Message>, session: &mut OpenSession, wanted: &Wanted) {
         let begun = Instant::now();
         let went = session.go_back(wanted);
-        *messages = session.messages();
+        if let Went::Back(_) = went {
+            *messages = session.messages();
+        }
         let micros = u32::try_from(begun.elapsed().as_micros()).unwrap_or(u32::MAX);
         self.app.metrics.recalled(went.outcome());
         self.trace.note("host", "recall", went.did(), micros);
@@ -121,6 +123,7 @@ impl Preparing<'_> {
         stateless: &mut Dialog,
     ) -> Result<Option<String>, ApiError> {
         let lineup = self.lineup;
+        let mut is_conversation = true;
         for member in lineup.of_kind(Kind::SlotExtractor) {
             if messages.last().is_none_or(|last| last.role != Role::User) {
                 return Ok(None);
@@ -146,12 +149,17 @@ impl Preparing<'_> {
             let back = transition.attributes.iter().find(|attribute| attribute.name == RECALL_ATTRIBUTE);
             match transition.next {
                 Next::Model => {
-                    if let (Some(back), Some(session)) = (back, session.as_deref_mut()) {
+                    // A prompt that a policy has written is not undone.
+                    if let (Some(back), Some(session), true) = (back, session.as_deref_mut(), is_conversation)
+                    {
                         let wanted = session.wanted_as(&back.value);
                         self.go_back(messages, session, &wanted);
                     }
                 }
-                Next::Prompt(prompt) => *messages = prompt.iter().map(from_policy).collect(),
+                Next::Prompt(prompt) => {
+                    *messages = prompt.iter().map(from_policy).collect();
+                    is_conversation = false;
+                }
                 Next::Answer(answer) => return Ok(Some(answer)),
             }
         }

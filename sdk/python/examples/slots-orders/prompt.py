@@ -10,7 +10,7 @@ from typing import NamedTuple, Optional
 from jackfield import Dialog, Message, Slot
 
 from machine import Machine
-from memory import PROMPTED, keep_language, keep_told, kept_language, kept_told
+from memory import PROMPTED, keep_language, keep_told, kept_language, kept_told, place
 
 
 class Prompt(NamedTuple):
@@ -52,8 +52,9 @@ class Asking:
             new.append(self.machine.known(self.language, slots))
         kept = keep_language(PROMPTED, front, self.dialog) if front else []
         if new:
-            last = sum(message.role == "user" for message in recent) - 1
-            told[max(last, 0)] = "\n".join(new)
+            users = [message.text for message in recent if message.role == "user"]
+            if users:
+                told[place(len(users) - 1, users[-1])] = "\n".join(new)
             if is_whole:
                 kept.append(keep_told(told))
         return Prompt(self._messages(front, self._shown(recent, told, front)), kept)
@@ -91,7 +92,8 @@ class Asking:
             drop = is_reply[at] and following is not None and is_reply[following]
             text = message.text
             if message.role == "user":
-                text = f"{told[user]}\n{text}" if user in told else text
+                before = told.get(place(user, text))
+                text = f"{before}\n{text}" if before else text
                 user += 1
             if dropped and not drop and shown and shown[-1].role == message.role:
                 shown[-1].text += f"\n{text}"

@@ -118,8 +118,12 @@ impl Shared {
             match connection.ask(request) {
                 Ok(answers) => return Ok((connection, answers)),
                 Err(error) if error.is_timeout() => return Err(error),
-                // The server may have closed it for having been idle, or have been restarted.
-                Err(_) => self.state().idle.clear(),
+                // The server may have closed it for having been idle, or have been restarted and be empty.
+                Err(_) => {
+                    let mut state = self.state();
+                    state.idle.clear();
+                    state.times_up += 1;
+                }
             }
         }
         let mut connection = Connection::open(&self.config.server, address, request.until)?;
