@@ -100,6 +100,7 @@ impl<H: Host> Plan<'_, '_, H> {
         }
         let mut others: Vec<(f32, Candidate)> =
             self.words().filter_map(|word| Some((self.value(&word)?, word))).collect();
+        others.retain(|(bits, _)| *bits <= self.score.most_bits);
         // Of equal ones the first of the prompt goes first.
         let place = |word: &Candidate| (word.draft, word.piece);
         others.sort_unstable_by(|(a, x), (b, y)| a.total_cmp(b).then_with(|| place(x).cmp(&place(y))));

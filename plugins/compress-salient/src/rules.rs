@@ -85,6 +85,8 @@ pub struct Score {
     pub most_total_bytes: usize,
     /// Surprisal of function words that the model has not judged, in bits.
     pub unjudged_bits: f32,
+    /// A word above so many bits, weighted, stays, however small the budget is.
+    pub most_bits: f32,
     /// What happens when the model cannot be asked.
     pub when_unavailable: Unavailable,
 }
@@ -121,6 +123,7 @@ impl Config {
             ("weight.content", content),
             ("weight.character", character),
             ("score.unjudged_bits", self.score.unjudged_bits),
+            ("score.most_bits", self.score.most_bits),
         ];
         match numbers.iter().find(|(_, number)| !number.is_finite() || *number < 0.0) {
             Some((name, _)) => Err(format!("{name} must be a number from 0 on")),

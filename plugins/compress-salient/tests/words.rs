@@ -65,11 +65,11 @@ fn nothing_is_left_over_where_words_went() {
 #[test]
 fn chinese_goes_in_words_and_characters_without_spaces() {
     all(&[
-        ("那个，我昨天的订单就是想要退货，麻烦了", "我昨天想要退货"),
+        ("那个，我昨天的订单就是想要退货，麻烦了", "我昨天的想要退货"),
         ("麻烦您帮我查一下，３个苹果和两箱梨什么时候发货", "我查，３个和两箱发货"),
         ("我不是很喜欢这个颜色", "我不是很喜"),
-        ("我姓王小明的，住在南京路", "我姓王小明，在南京路"),
-        ("他说“的了吧”了", "他说“的了吧”"),
+        ("我姓王小明的，住在南京路", "我姓王小明的，在南京路"),
+        ("他说“的了吧”了", "他说“的了吧”了"),
         ("下午三点半到，第一批货", "下午三点半到，第一"),
         ("Cat的Dog", "Cat的Dog"),
         ("三的十", "三的十"),
@@ -80,7 +80,7 @@ fn chinese_goes_in_words_and_characters_without_spaces() {
 fn a_character_is_never_cut() {
     let family = "👨‍👩‍👧";
     all(&[
-        (&format!("买好看{family}的了"), &format!("买{family}")[..]),
+        (&format!("买好看{family}的了"), &format!("买{family}的了")[..]),
         (&format!("{family}的👩‍👧 Ann"), &format!("{family}的👩‍👧 Ann")[..]),
         ("send a cafe\u{301} thing to Zoe\u{301} 🇫🇷", "send Zoe\u{301} 🇫🇷"),
     ]);
