@@ -36,6 +36,8 @@ mod fetch;
 mod lower;
 mod queue;
 mod remote;
+#[cfg(test)]
+mod samples;
 mod shelf;
 mod stats;
 mod stored;

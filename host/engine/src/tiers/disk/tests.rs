@@ -4,29 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use jackfield_kernels::{KvShape, KvStore, KvType};
-use jackfield_model::Activations;
+use jackfield_kernels::KvType;
 use tempfile::TempDir;
 
+use super::super::samples::{PAYLOAD, identity, payload, prefix};
 use super::super::shelf::now;
-use super::super::stored::Kept;
 use super::*;
-
-const PAYLOAD: usize = 100;
-
-fn identity(model: u8, kv_type: KvType) -> Identity {
-    let shape = KvShape { layers: 1, blocks: 1, block_size: 16, kv_heads: 1, head_dim: 8 };
-    let (store, activations) = (KvStore::Same, Activations::Fine);
-    Identity::new([model; 32], &Kept { shape, kv_type, store, activations, bytes: PAYLOAD })
-}
-
-fn prefix(number: u8) -> BlockHash {
-    BlockHash::from_bytes([number; 32])
-}
-
-fn payload(number: u8) -> Bytes {
-    vec![number; PAYLOAD].into()
-}
 
 fn image() -> u64 {
     identity(1, KvType::F16).image_bytes() as u64

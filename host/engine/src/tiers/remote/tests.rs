@@ -4,29 +4,13 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::thread;
 
-use jackfield_kernels::{KvShape, KvStore, KvType};
-use jackfield_model::Activations;
+use jackfield_kernels::KvType;
 use jackfield_redis::RedisServer;
 
-use super::super::stored::Kept;
+use super::super::samples::{identity, payload, prefix};
 use super::*;
 
-const PAYLOAD: usize = 100;
 const MINUTE: Duration = Duration::from_secs(60);
-
-fn identity(model: u8, kv_type: KvType) -> Identity {
-    let shape = KvShape { layers: 1, blocks: 1, block_size: 16, kv_heads: 1, head_dim: 8 };
-    let (store, activations) = (KvStore::Same, Activations::Fine);
-    Identity::new([model; 32], &Kept { shape, kv_type, store, activations, bytes: PAYLOAD })
-}
-
-fn prefix(number: u8) -> BlockHash {
-    BlockHash::from_bytes([number; 32])
-}
-
-fn payload(number: u8) -> Bytes {
-    vec![number; PAYLOAD].into()
-}
 
 fn tier(url: &str) -> RemoteTier {
     RemoteTier { server: url.parse().expect("a server"), ttl: MINUTE, timeout: Duration::from_secs(5) }
