@@ -22,6 +22,7 @@ mod ggml;
 mod kv;
 mod matmul;
 mod matrix;
+mod outliers;
 mod pool;
 mod presence;
 mod quantized;

@@ -56,7 +56,7 @@ impl Cpu {
         assert_eq!(out.len(), x.tokens() * rows, "output for {} tokens of {rows} rows", x.tokens());
         let tiles = weights.tiles();
         // Many tokens make work of fewer weights.
-        let tile_bytes = weights.bytes().div_ceil(tiles) * (1 + x.rows() / 8).min(4);
+        let tile_bytes = weights.bytes().div_ceil(tiles) * (1 + x.tokens() / 8).min(4);
         let least = TASK_BYTES.div_ceil(tile_bytes);
         let tiles_per_task = least.max(tiles / (TASKS_PER_THREAD * self.threads())).next_multiple_of(TILES);
         let out = OutMatrix::new(out, rows, add);

@@ -3,6 +3,7 @@
 use crate::Cpu;
 use crate::aligned::Aligned;
 use crate::matrix::GROUP;
+use crate::outliers::{Outliers, RowOutliers};
 use crate::shared::Parts;
 
 /// Tokens that lie interleaved: as many as the largest register tile has, so that its addresses are one pointer and
@@ -39,18 +40,19 @@ pub(crate) enum Number {
 /// How many there are.
 pub(crate) const NUMBERS: usize = 8;
 
-/// Activations `[tokens, cols]`, quantised in groups of 32 with a 32-bit scale. A buffer to be used again and again:
-/// it grows to the largest input seen and allocates nothing after that.
+/// Activations `[tokens, cols]`, quantised in groups of 32 with a 32-bit scale, but for a few outliers of each token, which
+/// stay floats (`outliers.rs`). A buffer to be used again and again: it grows to the largest input seen and allocates nothing
+/// after that.
 pub struct Quantized {
     tokens: usize,
-    /// 2 where each token is followed, all tokens later, by what its codes left of it.
-    planes: usize,
     cols: usize,
     /// `[block, group, token of the block, 32]`; the last block has as many tokens as are left.
     codes: Aligned<i8>,
     /// `[block, group, number, token of the block]`: floats or integers, see [`Number`].
     numbers: Aligned<u32>,
-    /// `[block, col, token of the block]`
+    /// What is not in the codes: zero is there in its place.
+    outliers: Outliers,
+    /// `[block, col, token of the block]`, outliers among them.
     floats: Option<Aligned<f32>>,
 }
 
@@ -71,10 +73,10 @@ impl Quantized {
     pub fn without_floats() -> Self {
         Self {
             tokens: 0,
-            planes: 1,
             cols: 0,
             codes: Aligned::default(),
             numbers: Aligned::default(),
+            outliers: Outliers::default(),
             floats: None,
         }
     }
@@ -82,11 +84,6 @@ impl Quantized {
     /// Tokens held.
     pub fn tokens(&self) -> usize {
         self.tokens
-    }
-
-    /// Rows of a product: the tokens, and where there are two planes the tokens again.
-    pub(crate) fn rows(&self) -> usize {
-        self.tokens * self.planes
     }
 
     /// Values in a row.
@@ -101,36 +98,41 @@ impl Quantized {
 
     /// The plane of codes, each in -127..=127; the block that begins with token t begins at `t * groups * 32`.
     pub(crate) fn codes(&self) -> &[i8] {
-        &self.codes[..self.rows() * self.groups() * GROUP]
+        &self.codes[..self.tokens * self.groups() * GROUP]
     }
 
     /// The plane of numbers; the block that begins with token t begins at `t * groups * NUMBERS`.
     pub(crate) fn numbers(&self) -> &[u32] {
-        &self.numbers[..self.rows() * self.groups() * NUMBERS]
+        &self.numbers[..self.tokens * self.groups() * NUMBERS]
     }
 
     /// The codes of one group of a token, and its entry in the plane of numbers.
     pub(crate) fn group(&self, token: usize, group: usize) -> (&[i8], impl Fn(Number, usize) -> u32) {
         let (block, at) = (token / BLOCK * BLOCK, token % BLOCK);
-        let width = block_width(self.rows(), token);
+        let width = block_width(self.tokens, token);
         let first = block * self.groups() + group * width;
         let numbers = &self.numbers()[first * NUMBERS..][..width * NUMBERS];
         let number = move |number: Number, next: usize| numbers[(number as usize + next) * width + at];
         (&self.codes()[(first + at) * GROUP..][..GROUP], number)
     }
 
+    /// What is not in the codes.
+    pub(crate) fn outliers(&self) -> &Outliers {
+        &self.outliers
+    }
+
     /// The floats of the block that `token` is in, from that token's first on, and from one column to the next.
     /// Panics when they were not kept.
     pub(crate) fn floats_from(&self, token: usize) -> (&[f32], usize) {
         let floats = self.floats.as_ref().expect("a float matrix needs activations made by Quantized::new");
-        assert_eq!(self.planes, 1, "a float matrix needs activations made by Cpu::quantize");
         let (block, width) = (token / BLOCK * BLOCK, block_width(self.tokens, token));
         (&floats[block * self.cols..][..width * self.cols][token % BLOCK..], width)
     }
 
-    fn resize(&mut self, tokens: usize, cols: usize, planes: usize) {
-        (self.tokens, self.cols, self.planes) = (tokens, cols, planes);
-        let groups = self.rows() * self.groups();
+    fn resize(&mut self, tokens: usize, cols: usize) {
+        (self.tokens, self.cols) = (tokens, cols);
+        self.outliers.resize(tokens, cols);
+        let groups = self.tokens * self.groups();
         self.codes.reserve(groups * GROUP);
         self.numbers.reserve(groups * NUMBERS);
         if let Some(floats) = &mut self.floats {
@@ -139,7 +141,7 @@ impl Quantized {
     }
 }
 
-/// Tokens of the block that `token` is in; with two planes, both count.
+/// Tokens of the block that `token` is in.
 pub(crate) fn block_width(tokens: usize, token: usize) -> usize {
     (tokens - token / BLOCK * BLOCK).min(BLOCK)
 }
@@ -148,21 +150,40 @@ pub(crate) fn block_width(tokens: usize, token: usize) -> usize {
 pub(crate) struct Row<'a> {
     codes: &'a mut [i8],
     numbers: &'a mut [u32],
+    outliers: RowOutliers<'a>,
     width: usize,
     at: usize,
 }
 
 impl<'a> Row<'a> {
     /// The `at`th of the `width` tokens of a block.
-    pub(crate) fn new(codes: &'a mut [i8], numbers: &'a mut [u32], width: usize, at: usize) -> Self {
-        Self { codes, numbers, width, at }
+    pub(crate) fn new(
+        codes: &'a mut [i8],
+        numbers: &'a mut [u32],
+        outliers: RowOutliers<'a>,
+        width: usize,
+        at: usize,
+    ) -> Self {
+        Self { codes, numbers, outliers, width, at }
     }
 
-    /// Writes one group. Panics when it is not there.
+    /// Writes one group by `write`, without what is above `limit`, which is kept as it is. Panics when it is not there.
     #[inline(always)]
-    pub(crate) fn put(&mut self, group: usize, write: impl FnOnce(&mut [i8; GROUP]) -> GroupMeta) {
+    pub(crate) fn put(
+        &mut self,
+        group: usize,
+        x: &[f32; GROUP],
+        limit: f32,
+        write: impl Fn(&[f32; GROUP], &mut [i8; GROUP]) -> GroupMeta,
+    ) {
         let first = (group * self.width + self.at) * GROUP;
-        let meta = write(self.codes[first..].first_chunk_mut().expect("a whole group"));
+        let codes = self.codes[first..].first_chunk_mut().expect("a whole group");
+        let mut meta = write(x, codes);
+        if meta.scale * 127.0 > limit {
+            let mut rest = *x;
+            self.outliers.take(group * GROUP..(group + 1) * GROUP, &mut rest, limit);
+            meta = write(&rest, codes);
+        }
         let numbers = &mut self.numbers[group * self.width * NUMBERS..][..self.width * NUMBERS];
         let mut set = |number: Number, next: usize, bits: u32| {
             numbers[(number as usize + next) * self.width + self.at] = bits;
@@ -182,27 +203,18 @@ impl<'a> Row<'a> {
 impl Cpu {
     /// Quantises `x`, `[tokens, cols]`, into `out`. Panics when `x` is not whole rows.
     pub fn quantize(&self, x: &[f32], tokens: usize, out: &mut Quantized) {
-        self.quantize_planes(x, tokens, 1, out);
-    }
-
-    /// The same twice: what the codes leave of a value is quantised again, so that about 15 bits of it are kept. Products
-    /// take twice as long. Not for matrices of floats.
-    pub fn quantize_twice(&self, x: &[f32], tokens: usize, out: &mut Quantized) {
-        self.quantize_planes(x, tokens, 2, out);
-    }
-
-    fn quantize_planes(&self, x: &[f32], tokens: usize, planes: usize, out: &mut Quantized) {
         let cols = x.len().checked_div(tokens).unwrap_or(0);
         assert_eq!(x.len(), tokens * cols, "{} values are not {tokens} rows", x.len());
-        out.resize(tokens, cols, planes);
-        let (rows, groups) = (out.rows(), out.groups());
+        out.resize(tokens, cols);
+        let groups = out.groups();
         let codes = Parts::new(&mut out.codes);
         let numbers = Parts::new(&mut out.numbers);
-        let floats = out.floats.as_deref_mut().filter(|_| planes == 1).map(Parts::new);
-        self.for_rows(rows.div_ceil(BLOCK), cols * BLOCK, &|blocks| {
+        let outliers = out.outliers.shared();
+        let floats = out.floats.as_deref_mut().map(Parts::new);
+        self.for_rows(tokens.div_ceil(BLOCK), cols * BLOCK, &|blocks| {
             for block in blocks {
                 let first = block * BLOCK;
-                let width = block_width(rows, first);
+                let width = block_width(tokens, first);
                 // SAFETY: each block is visited by one task, and its parts of the buffers belong to it.
                 let (codes, numbers, floats) = unsafe {
                     (
@@ -211,15 +223,13 @@ impl Cpu {
                         floats.as_ref().map(|floats| floats.slice(first * cols, width * cols)),
                     )
                 };
-                for at in 0..width {
-                    let mut row = Row::new(codes, numbers, width, at);
-                    match (first + at).checked_sub(tokens) {
-                        None => self.kernels().quantize(&x[(first + at) * cols..][..cols], &mut row),
-                        Some(token) => self.kernels().quantize_rest(&x[token * cols..][..cols], &mut row),
-                    }
+                let x = &x[first * cols..][..width * cols];
+                for (at, x) in x.chunks_exact(cols).enumerate() {
+                    // SAFETY: so does each token of the block.
+                    let outliers = unsafe { outliers.row(first + at) };
+                    self.kernels().quantize(x, &mut Row::new(codes, numbers, outliers, width, at));
                 }
                 if let Some(floats) = floats {
-                    let x = &x[first * cols..][..width * cols];
                     for (k, column) in floats.chunks_exact_mut(width).enumerate() {
                         column.iter_mut().enumerate().for_each(|(at, value)| *value = x[at * cols + k]);
                     }

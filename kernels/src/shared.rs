@@ -34,25 +34,22 @@ impl<'a, T> Parts<'a, T> {
     }
 }
 
-/// The result of a matmul, `[tokens, rows]`, written by tasks that own different cells. Tokens beyond the last are the
-/// first ones again: what comes for them is added.
+/// The result of a matmul, `[tokens, rows]`, written by tasks that own different cells.
 pub(crate) struct OutMatrix<'a> {
     cells: Parts<'a, f32>,
     rows: usize,
-    tokens: usize,
     add: bool,
 }
 
 impl<'a> OutMatrix<'a> {
     pub(crate) fn new(cells: &'a mut [f32], rows: usize, add: bool) -> Self {
-        let tokens = cells.len().checked_div(rows).unwrap_or(0);
-        Self { cells: Parts::new(cells), rows, tokens, add }
+        Self { cells: Parts::new(cells), rows, add }
     }
 
-    /// Whether what comes for this token is added to what is there.
+    /// Whether what comes is added to what is there.
     #[inline(always)]
-    pub(crate) fn adds(&self, token: usize) -> bool {
-        self.add || token >= self.tokens
+    pub(crate) fn adds(&self) -> bool {
+        self.add
     }
 
     /// The cells of `token` from row `first`, at most eight.
@@ -74,7 +71,6 @@ impl<'a> OutMatrix<'a> {
     #[allow(clippy::mut_from_ref)] // see `Parts::slice`
     pub(crate) unsafe fn some(&self, token: usize, first: usize, most: usize) -> &mut [f32] {
         let len = (self.rows - first).min(most);
-        let token = if token < self.tokens { token } else { token - self.tokens };
         // SAFETY: the caller's promise.
         unsafe { self.cells.slice(token * self.rows + first, len) }
     }

@@ -1,6 +1,6 @@
 //! Runs a model over whole sequences, with the cache cut into blocks that lie in no order.
 
-use jackfield_model::{Activations, Batch, KvArena, KvSpan, KvStore, KvType, Model, Scratch};
+use jackfield_model::{Batch, KvArena, KvSpan, KvStore, KvType, Model, Scratch};
 
 pub(crate) const BLOCK: usize = 16;
 /// Rows of one step of a long prompt: not a multiple of the block, so that chunks end inside blocks.
@@ -32,12 +32,6 @@ impl<'a> Runner<'a> {
         let shape = model.kv_shape(blocks, BLOCK);
         let kv = KvArena::with_type(shape, kv_type).expect("the cache fits in memory");
         Self { model, kv, scratch: Scratch::new(model, CHUNK), blocks, taken: 0 }
-    }
-
-    /// The same with inputs rounded so.
-    pub(crate) fn with_activations(mut self, activations: Activations) -> Self {
-        self.scratch = self.scratch.with_activations(activations);
-        self
     }
 
     /// Forgets all sequences.

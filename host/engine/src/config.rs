@@ -3,7 +3,7 @@
 use std::num::NonZero;
 
 use jackfield_kernels::{KvArena, KvStore};
-use jackfield_model::{Activations, KvType, Model, ModelConfig};
+use jackfield_model::{KvType, Model, ModelConfig};
 use jackfield_scheduler as scheduler;
 
 use crate::engine::StartError;
@@ -28,8 +28,6 @@ pub struct EngineConfig {
     /// given up, and an answer may be another where two tokens were nearly as likely. For a model that bears 8 bits badly, which
     /// a start finds out, they are kept as the cache has them all the same.
     pub kv_store: KvStore,
-    /// How the inputs of quantised products are rounded.
-    pub activations: Activations,
     /// Rows (tokens) in one step, prefill and decode together.
     pub max_step_tokens: usize,
     /// Rows of pieces of prompts in one step while several requests are there, since those that write wait for them; prompts
@@ -63,7 +61,6 @@ impl Default for EngineConfig {
             kv_disk: None,
             kv_remote: None,
             kv_store: KvStore::Int8,
-            activations: Activations::Fine,
             max_step_tokens: 128,
             busy_prefill_tokens: 32,
             max_running: 64,
@@ -175,13 +172,7 @@ impl EngineConfig {
         if memory < block_bytes.saturating_mul(2) {
             return Err(ConfigError::StoreTooSmall { kv_memory_bytes: memory, block_bytes }.into());
         }
-        let kept = Kept {
-            shape: *kv.shape(),
-            kv_type: kv.kv_type(),
-            store,
-            activations: self.activations,
-            bytes: block_bytes,
-        };
+        let kept = Kept { shape: *kv.shape(), kv_type: kv.kv_type(), store, bytes: block_bytes };
         let tiers = Tiers::start(memory, self.kv_disk.as_ref(), self.kv_remote.as_ref(), *model, kept);
         let tiers = tiers.map_err(|source| match &self.kv_disk {
             Some(disk) => StartError::KvDisk { folder: disk.folder.clone(), source },

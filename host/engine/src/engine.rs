@@ -131,7 +131,6 @@ impl Engine {
             isa = ?cpu.isa(),
             threads = cpu.threads(),
             kv_type = ?config.kv_type,
-            activations = ?config.activations,
             kv_blocks = plan.blocks,
             block_tokens = plan.block_size,
             "engine ready"
@@ -295,7 +294,7 @@ fn store_for(model: &Model, config: &EngineConfig) -> KvStore {
     if !in_cache && !in_store {
         return config.kv_store;
     }
-    match kv_check::check(model, config.activations) {
+    match kv_check::check(model) {
         Ok(found) => {
             let (divergence, agreement, positions) = (found.divergence, found.agreement, found.positions);
             if found.is_good() {

@@ -4,7 +4,7 @@
 //! the 8 bits. Such a model still writes fluent text: it is to be told by figures, before it serves.
 
 use jackfield_kernels::{KernelError, KvArena, KvSpan, KvType, argmax};
-use jackfield_model::{Activations, Batch, ForwardError, Model, Scratch};
+use jackfield_model::{Batch, ForwardError, Model, Scratch};
 
 /// Text of several kinds, so that most of a vocabulary's regions are touched.
 const TEXT: &str = "The harbour was quiet that morning. Two fishermen mended their nets, and the older one said: \
@@ -51,13 +51,13 @@ pub(crate) enum CheckError {
 }
 
 /// Reads a short text over both kinds of cache: twice the time of a prompt of 128 tokens.
-pub(crate) fn check(model: &Model, activations: Activations) -> Result<KvCheck, CheckError> {
+pub(crate) fn check(model: &Model) -> Result<KvCheck, CheckError> {
     let mut tokens = model.tokenizer.encode(TEXT).map_err(|_| CheckError::NoText)?;
     tokens.truncate(TOKENS.min(model.config.context));
     if tokens.len() <= SKIPPED {
         return Err(CheckError::NoText);
     }
-    let logits = |kv_type| logits(model, activations, &tokens, kv_type);
+    let logits = |kv_type| logits(model, &tokens, kv_type);
     let (exact, rough) = (logits(KvType::F16)?, logits(KvType::Int8)?);
     let (mut divergence, mut agreed, positions) = (0.0, 0, tokens.len() - SKIPPED);
     let vocab = model.config.vocab;
@@ -73,12 +73,7 @@ pub(crate) fn check(model: &Model, activations: Activations) -> Result<KvCheck, 
 }
 
 /// The logits of all tokens that are compared.
-fn logits(
-    model: &Model,
-    activations: Activations,
-    tokens: &[u32],
-    kv_type: KvType,
-) -> Result<Vec<f32>, CheckError> {
+fn logits(model: &Model, tokens: &[u32], kv_type: KvType) -> Result<Vec<f32>, CheckError> {
     let blocks = tokens.len().div_ceil(BLOCK);
     let mut kv = KvArena::with_type(model.kv_shape(blocks, BLOCK), kv_type)?;
     let table: Vec<u32> = (0..blocks as u32).collect();
@@ -87,7 +82,7 @@ fn logits(
     let spans = [KvSpan { table: &table, start: 0, len: tokens.len(), row: 0 }];
     let batch = Batch { tokens, positions: &positions, spans: &spans, logits_for: &wanted };
     let mut logits = Vec::new();
-    let mut scratch = Scratch::new(model, tokens.len()).with_activations(activations);
+    let mut scratch = Scratch::new(model, tokens.len());
     model.forward(&batch, &mut kv, &mut scratch, &mut logits)?;
     Ok(logits)
 }
@@ -135,10 +130,8 @@ mod tests {
 
     #[test]
     fn a_dimension_that_outshines_the_others_is_noticed() {
-        let (plain, outlier) = (
-            check(&model(0.0), Activations::Fine).expect("it runs"),
-            check(&model(1000.0), Activations::Fine).expect("it runs"),
-        );
+        let (plain, outlier) =
+            (check(&model(0.0)).expect("it runs"), check(&model(1000.0)).expect("it runs"));
         assert!(plain.is_good(), "{plain:?}");
         assert!(!outlier.is_good(), "{outlier:?}");
     }

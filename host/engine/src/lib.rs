@@ -24,7 +24,7 @@ mod worker;
 pub use config::{ConfigError, EngineConfig};
 pub use engine::{Engine, EngineStats, ModelInfo, StartError, SubmitError};
 pub use jackfield_kernels::KvStore;
-pub use jackfield_model::{Activations, KvType};
+pub use jackfield_model::KvType;
 pub use job::{Delta, EngineFault, Finish, InvalidJob, Job, Output, Sampling, TokenInfo, Usage};
 pub use scoring::{ScoreError, Scores};
 pub use ticket::Ticket;

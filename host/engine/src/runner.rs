@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jackfield_kernels::{KvArena, KvSpan, KvStore};
-use jackfield_model::{Activations, Batch, ForwardError, Model, Pass, Scratch};
+use jackfield_model::{Batch, ForwardError, Model, Pass, Scratch};
 use jackfield_scheduler::{BlockId, Plan, Work};
 
 use crate::config::EngineConfig;
@@ -12,7 +12,6 @@ use crate::config::EngineConfig;
 pub(crate) struct ModelRunner {
     model: Arc<Model>,
     kv: KvArena,
-    activations: Activations,
     /// What no step uses now.
     memory: Vec<Memory>,
     logits: Vec<f32>,
@@ -39,9 +38,8 @@ pub(crate) struct Inputs {
 
 impl ModelRunner {
     pub(crate) fn new(model: Arc<Model>, kv: KvArena, config: &EngineConfig) -> Self {
-        let activations = config.activations;
-        let memory = vec![Memory::new(&model, config.max_step_tokens, activations)];
-        ModelRunner { model, kv, activations, memory, logits: Vec::new(), piece: Vec::new() }
+        let memory = vec![Memory::new(&model, config.max_step_tokens)];
+        ModelRunner { model, kv, memory, logits: Vec::new(), piece: Vec::new() }
     }
 
     /// Copies the blocks that `plan` wants copied, and gives memory with its rows, to be [put back](Self::put_back) after it.
@@ -49,7 +47,7 @@ impl ModelRunner {
         for copy in &plan.copies {
             self.kv.copy_block(copy.from.0, copy.to.0);
         }
-        let new = || Memory::new(&self.model, 0, self.activations);
+        let new = || Memory::new(&self.model, 0);
         let mut memory = self.memory.pop().unwrap_or_else(new);
         memory.inputs.fill(&plan.work);
         memory
@@ -97,9 +95,8 @@ impl ModelRunner {
 }
 
 impl Memory {
-    fn new(model: &Model, rows: usize, activations: Activations) -> Self {
-        let scratch = Scratch::new(model, rows).with_activations(activations);
-        Memory { scratch, inputs: Inputs::default(), spans: Vec::new() }
+    fn new(model: &Model, rows: usize) -> Self {
+        Memory { scratch: Scratch::new(model, rows), inputs: Inputs::default(), spans: Vec::new() }
     }
 }
 

@@ -1,6 +1,6 @@
 //! One step of the decoder, over the rows of all sequences at once.
 
-use jackfield_kernels::{Angles, KvArena, KvSpan, Matrix, Projection, Quantized};
+use jackfield_kernels::{Angles, KvArena, KvSpan, Projection, Quantized};
 
 use crate::config::ModelConfig;
 use crate::error::ForwardError;
@@ -18,17 +18,6 @@ pub struct Batch<'a> {
     pub spans: &'a [KvSpan<'a>],
     /// Rows whose logits are wanted, in the order in which they are wanted.
     pub logits_for: &'a [usize],
-}
-
-/// How the inputs of quantised products are rounded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Activations {
-    /// In 8 bits, and in about 15 where rounding shows most in the logits: for queries, keys and values, the down
-    /// projection and the head, which are two fifths of a prompt's products and half of a token's.
-    #[default]
-    Fine,
-    /// In 8 bits everywhere: faster, and some four times further from full precision.
-    Fast,
 }
 
 /// Buffers of a step, reused from step to step: they grow to the largest step seen and then nothing is allocated.
@@ -50,7 +39,6 @@ pub struct Scratch {
     /// `[rows, ffn]`.
     up: Vec<f32>,
     quantized: Quantized,
-    activations: Activations,
     angles: Angles,
 }
 
@@ -70,17 +58,10 @@ impl Scratch {
             gate: none(),
             up: none(),
             quantized,
-            activations: Activations::default(),
             angles: Angles::default(),
         };
         scratch.fit(&model.config, rows);
         scratch
-    }
-
-    /// The same with inputs rounded so.
-    #[must_use]
-    pub fn with_activations(self, activations: Activations) -> Self {
-        Self { activations, ..self }
     }
 
     /// Makes every buffer exactly as long as `rows` rows; what they hold is overwritten by the step.
@@ -192,8 +173,7 @@ impl Model {
         let ModelConfig { heads, kv_heads, head_dim, rms_eps, .. } = self.config;
         let cpu = &self.cpu;
         cpu.rms_norm(&s.x, &layer.attn_norm, rms_eps, &mut s.normed);
-        let readers = [&layer.q, &layer.k, &layer.v];
-        self.quantize_finely(s.activations, &s.normed, rows, &readers, &mut s.quantized);
+        cpu.quantize(&s.normed, rows, &mut s.quantized);
         let q = Projection { weights: &layer.q, out: &mut s.q };
         let k = Projection { weights: &layer.k, out: &mut s.k };
         let v = Projection { weights: &layer.v, out: &mut s.v };
@@ -234,7 +214,7 @@ impl Model {
         let up = Projection { weights: &layer.up, out: &mut s.up };
         cpu.matmul_two(&s.quantized, [gate, up]);
         cpu.silu_mul(&mut s.gate, &s.up);
-        self.quantize_finely(s.activations, &s.gate, rows, &[&layer.down], &mut s.quantized);
+        cpu.quantize(&s.gate, rows, &mut s.quantized);
         cpu.matmul_add(&layer.down, &s.quantized, &mut s.x);
     }
 
@@ -246,29 +226,10 @@ impl Model {
             for (&from, out) in chunk.iter().zip(normed.chunks_exact_mut(width)) {
                 self.cpu.rms_norm(&s.x[from * width..][..width], &self.weights.output_norm, rms_eps, out);
             }
-            let readers = [self.weights.head()];
-            self.quantize_finely(s.activations, normed, chunk.len(), &readers, &mut s.quantized);
+            self.cpu.quantize(normed, chunk.len(), &mut s.quantized);
             let start = i * rows * vocab;
             logits.resize(start + chunk.len() * vocab, 0.0);
             self.cpu.matmul(self.weights.head(), &s.quantized, &mut logits[start..]);
-        }
-    }
-
-    /// Quantises an input whose rounding shows in the logits: those of queries, keys and values, of the down projection and of
-    /// the head made up three quarters of the distance from full precision (docs/performance.md).
-    fn quantize_finely(
-        &self,
-        activations: Activations,
-        x: &[f32],
-        rows: usize,
-        readers: &[&Matrix],
-        out: &mut Quantized,
-    ) {
-        match activations {
-            Activations::Fine if !readers.iter().any(|weights| weights.is_float()) => {
-                self.cpu.quantize_twice(x, rows, out);
-            }
-            _ => self.cpu.quantize(x, rows, out),
         }
     }
 

@@ -21,7 +21,7 @@ mod weights;
 pub use config::ModelConfig;
 pub use embedder::{EmbedError, Embedder};
 pub use error::{ForwardError, LoadError};
-pub use forward::{Activations, Batch, Pass, Scratch};
+pub use forward::{Batch, Pass, Scratch};
 pub use gguf::{Gguf, GgufError};
 pub use model::Model;
 pub use template::{

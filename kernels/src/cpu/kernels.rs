@@ -129,14 +129,10 @@ pub(super) fn hide(scores: &mut [f32], visible: usize, block_size: usize, pitch:
 pub(crate) trait Kernels: Send + Sync {
     fn isa(&self) -> Isa;
 
-    /// Quantises one row; `out` has a place for each group of 32, the last one perhaps filled up with zeros.
+    /// Quantises one row, but for its outliers; `out` has a place for each group of 32, the last one perhaps filled up with
+    /// zeros.
     fn quantize(&self, x: &[f32], out: &mut Row<'_>) {
         scalar::quantize(x, out);
-    }
-
-    /// The same for what [`quantize`](Self::quantize) leaves of `x`: `x` less its codes times their scales.
-    fn quantize_rest(&self, x: &[f32], out: &mut Row<'_>) {
-        scalar::quantize_rest(x, out);
     }
 
     /// Writes the cells `tiles × all tokens` of `x · wᵀ`.
@@ -212,6 +208,7 @@ pub(crate) trait Kernels: Send + Sync {
 mod tests {
     use super::*;
     use crate::Cpu;
+    use crate::outliers::Outliers;
     use crate::quantized::NUMBERS;
 
     /// Numbers of both signs over many powers of two, and some at the ends of what 16-bit floats hold.
@@ -236,26 +233,28 @@ mod tests {
 
     #[test]
     fn quantised_rows_are_the_references_to_the_bit() {
-        let quantized = |kernels: &dyn Kernels, x: &[f32], rest: bool| {
+        let quantized = |kernels: &dyn Kernels, x: &[f32]| {
             let groups = x.len().div_ceil(32);
             // The second of three tokens: its neighbours' places stay as they are.
             let (mut codes, mut numbers) = (vec![99; 3 * groups * 32], vec![99; 3 * groups * NUMBERS]);
-            let mut row = Row::new(&mut codes, &mut numbers, 3, 1);
-            if rest {
-                kernels.quantize_rest(x, &mut row)
-            } else {
-                kernels.quantize(x, &mut row)
-            }
-            (codes, numbers)
+            let mut outliers = Outliers::default();
+            outliers.resize(3, x.len());
+            let shared = outliers.shared();
+            // SAFETY: nothing else uses them.
+            let places = unsafe {
+                let _ = shared.row(0); // begins the four
+                shared.row(1)
+            };
+            kernels.quantize(x, &mut Row::new(&mut codes, &mut numbers, places, 3, 1));
+            let outliers: Vec<(usize, [f32; 4])> = outliers.around(1).map(|(c, v)| (c, *v)).collect();
+            (codes, numbers, outliers)
         };
         for kernels in every() {
             for len in lengths(1..130) {
                 let x: Vec<f32> = numbers(3 * len).into_iter().filter(|x| x.is_finite()).take(len).collect();
                 for x in [x, vec![0.0; len], vec![-1e-40; len], vec![127.0; len]] {
-                    for rest in [false, true] {
-                        let same = quantized(kernels, &x, rest) == quantized(&scalar::Scalar, &x, rest);
-                        assert!(same, "{} {x:?}", kernels.isa().name());
-                    }
+                    let same = quantized(kernels, &x) == quantized(&scalar::Scalar, &x);
+                    assert!(same, "{} {x:?}", kernels.isa().name());
                 }
             }
         }

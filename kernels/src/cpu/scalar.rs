@@ -8,6 +8,7 @@ use super::kernels::{Attend, Kernels, Keys};
 use crate::Isa;
 use crate::ggml::{Store, Zero};
 use crate::matrix::{Coded, FloatRows, GROUP, TILE, code_of, group_codes, group_scales, scale_of};
+use crate::outliers::{self, FOUR};
 use crate::quantized::{GroupMeta, Number, Quantized, Row};
 use crate::shared::OutMatrix;
 
@@ -20,27 +21,17 @@ impl Kernels for Scalar {
 }
 
 pub(super) fn quantize(x: &[f32], out: &mut Row<'_>) {
+    let limit = outliers::limit(x);
     for (group, x) in x.chunks(GROUP).enumerate() {
-        out.put(group, |codes| quantize_group(x, codes));
+        let mut whole = [0.0; GROUP];
+        whole[..x.len()].copy_from_slice(x);
+        out.put(group, &whole, limit, quantize_group);
     }
 }
 
-/// The same for what [`quantize`] leaves.
-pub(super) fn quantize_rest(x: &[f32], out: &mut Row<'_>) {
-    for (group, x) in x.chunks(GROUP).enumerate() {
-        let (mut codes, mut rest) = ([0; GROUP], [0.0; GROUP]);
-        let scale = quantize_group(x, &mut codes).scale;
-        for ((rest, x), code) in rest.iter_mut().zip(x).zip(codes) {
-            *rest = x - scale * f32::from(code);
-        }
-        out.put(group, |codes| quantize_group(&rest[..x.len()], codes));
-    }
-}
-
-fn quantize_group(x: &[f32], codes: &mut [i8; GROUP]) -> GroupMeta {
+fn quantize_group(x: &[f32; GROUP], codes: &mut [i8; GROUP]) -> GroupMeta {
     let largest = x.iter().fold(0, |m, v| v.abs().to_bits().max(m));
     let (scale, inverse) = scale_for(largest);
-    codes.fill(0);
     for (code, x) in codes.iter_mut().zip(x) {
         *code = (x * inverse).round_ties_even() as i8;
     }
@@ -70,7 +61,7 @@ fn codes_of(store: Store, codes: &[u8]) -> GroupCodes {
 /// # Safety
 /// No other task may use the cells of these tiles at the same time.
 pub(super) unsafe fn matmul_coded(w: &Coded, x: &Quantized, tiles: Range<usize>, out: &OutMatrix<'_>) {
-    let (coding, groups, tokens) = (w.coding(), w.groups(), x.rows());
+    let (coding, groups, tokens) = (w.coding(), w.groups(), x.tokens());
     let mut sums = vec![[0.0f32; TILE]; tokens];
     for tile in tiles {
         sums.fill([0.0; TILE]);
@@ -90,9 +81,14 @@ pub(super) unsafe fn matmul_coded(w: &Coded, x: &Quantized, tiles: Range<usize>,
                 }
             }
         }
-        for (token, sums) in sums.iter().enumerate() {
+        for (token, sums) in sums.iter_mut().enumerate() {
+            for (column, values) in x.outliers().around(token) {
+                for (lane, sum) in sums.iter_mut().enumerate() {
+                    *sum += values[token % FOUR] * w.value(tile, lane, column);
+                }
+            }
             // SAFETY: the caller's promise.
-            put(unsafe { out.eight(token, tile * TILE) }, sums, out.adds(token));
+            put(unsafe { out.eight(token, tile * TILE) }, sums, out.adds());
         }
     }
 }
@@ -124,7 +120,7 @@ fn add_group(
 pub(super) unsafe fn matmul_float(w: &FloatRows, x: &Quantized, tiles: Range<usize>, out: &OutMatrix<'_>) {
     let cols = w.cols();
     for tile in tiles {
-        for token in 0..x.rows() {
+        for token in 0..x.tokens() {
             let mut sums = [0.0f32; TILE];
             let (floats, width) = x.floats_from(token);
             for (k, x) in floats.iter().step_by(width).enumerate() {
@@ -133,7 +129,7 @@ pub(super) unsafe fn matmul_float(w: &FloatRows, x: &Quantized, tiles: Range<usi
                 }
             }
             // SAFETY: the caller's promise.
-            put(unsafe { out.eight(token, tile * TILE) }, &sums, out.adds(token));
+            put(unsafe { out.eight(token, tile * TILE) }, &sums, out.adds());
         }
     }
 }

@@ -104,17 +104,18 @@ impl Coded {
     }
 
     pub(super) fn row(&self, row: usize, out: &mut [f32]) {
-        let (tile, lane) = (row / TILE, row % TILE);
-        let codes = &self.codes[tile * self.tile_codes()..][..self.tile_codes()];
-        let scales = &self.scales[tile * self.tile_scales()..][..self.tile_scales()];
-        let groups =
-            codes.chunks_exact(group_codes(self.coding)).zip(scales.chunks_exact(group_scales(self.coding)));
-        for ((codes, scales), out) in groups.zip(out.chunks_exact_mut(GROUP)) {
-            for (k, value) in out.iter_mut().enumerate() {
-                let (scale, min) = scale_of(self.coding, scales, lane, k);
-                *value = self.coding.value(code_of(self.coding.store, codes, lane, k), scale, min);
-            }
+        for (column, value) in out.iter_mut().enumerate() {
+            *value = self.value(row / TILE, row % TILE, column);
         }
+    }
+
+    /// The weight of a row of a tile.
+    pub(crate) fn value(&self, tile: usize, lane: usize, column: usize) -> f32 {
+        let (group, k) = (tile * self.groups + column / GROUP, column % GROUP);
+        let codes = &self.codes[group * group_codes(self.coding)..][..group_codes(self.coding)];
+        let scales = &self.scales[group * group_scales(self.coding)..][..group_scales(self.coding)];
+        let (scale, min) = scale_of(self.coding, scales, lane, k);
+        self.coding.value(code_of(self.coding.store, codes, lane, k), scale, min)
     }
 }
 

@@ -24,6 +24,12 @@ impl Random {
         (0..len).map(|_| self.float()).collect()
     }
 
+    /// The same, but one of some fifty is up to forty times as large.
+    pub fn activations(&mut self, len: usize) -> Vec<f32> {
+        let times = |it: usize| if it == 0 { 40.0 } else { 1.0 };
+        (0..len).map(|_| times(self.below(50)) * self.float()).collect()
+    }
+
     pub fn below(&mut self, end: usize) -> usize {
         (self.bits() % end as u64) as usize
     }

@@ -41,8 +41,7 @@ def main():
         ids = tokenise(file, args.text)
         exact = log_softmax(Exact(file).logits(ids))
         report(file, "exact", exact, exact, ids)
-        for activations in ("fine", "fast"):
-            report(file, f"ours, {activations}", exact, log_softmax(ours(args.logits, file, ids, activations)), ids)
+        report(file, "ours", exact, log_softmax(ours(args.logits, file, ids)), ids)
         peer = log_softmax(theirs(file, ids, flash=True, kv=llama.F16))
         report(file, "llama.cpp", exact, peer, ids)
         if args.store and file == args.files[0]:
@@ -58,11 +57,11 @@ def tokenise(file, text):
         return model.tokenize(text.read_text(encoding="utf-8"))[:TOKENS]
 
 
-def ours(program, file, ids, activations):
+def ours(program, file, ids):
     with tempfile.TemporaryDirectory() as folder:
         given, out = pathlib.Path(folder) / "ids", pathlib.Path(folder) / "logits"
         given.write_text(" ".join(map(str, ids)))
-        subprocess.run([program, file, given, out, activations], check=True)
+        subprocess.run([program, file, given, out], check=True)
         return numpy.fromfile(out, dtype="<f4").reshape(len(ids), -1)
 
 

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use jackfield_engine::{Activations, DiskTier, EngineConfig, KvStore, KvType, RemoteTier};
+use jackfield_engine::{DiskTier, EngineConfig, KvStore, KvType, RemoteTier};
 use jackfield_policy::RecordSettings;
 use jackfield_server::{ServerConfig, VerifyConfig};
 use schemars::JsonSchema;
@@ -106,8 +106,6 @@ pub(super) struct EngineTable {
     kv_remote_timeout_ms: Option<u64>,
     /// How blocks are kept outside of the cache.
     kv_store: Option<KvStoreName>,
-    /// How activations are rounded in products.
-    activations: Option<ActivationsName>,
     /// Tokens of a KV block.
     block_size: Option<usize>,
     /// Tokens of one step, at most.
@@ -140,13 +138,6 @@ pub(super) enum KvTypeName {
 pub(super) enum KvStoreName {
     Int8,
     Same,
-}
-
-#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum ActivationsName {
-    Fine,
-    Fast,
 }
 
 /// Names and limits of the HTTP side.
@@ -215,15 +206,6 @@ impl From<KvStoreName> for KvStore {
     }
 }
 
-impl From<ActivationsName> for Activations {
-    fn from(name: ActivationsName) -> Activations {
-        match name {
-            ActivationsName::Fine => Activations::Fine,
-            ActivationsName::Fast => Activations::Fast,
-        }
-    }
-}
-
 impl EngineTable {
     /// `state`: the folder under which blocks are kept.
     pub(super) fn over(self, default: EngineConfig, state: &Path) -> Result<EngineConfig, ConfigError> {
@@ -243,7 +225,6 @@ impl EngineTable {
             kv_disk: Some(kv_disk).filter(|disk| disk.bytes > 0 && kv_memory_bytes > 0),
             kv_remote,
             kv_store: self.kv_store.map_or(default.kv_store, KvStore::from),
-            activations: self.activations.map_or(default.activations, Activations::from),
             max_step_tokens: self.max_step_tokens.unwrap_or(enough),
             busy_prefill_tokens: self.busy_prefill_tokens.unwrap_or(default.busy_prefill_tokens),
             max_running,

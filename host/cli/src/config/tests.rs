@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Parser;
-use jackfield_engine::{Activations, KvStore, KvType};
+use jackfield_engine::{KvStore, KvType};
 use jackfield_server::{OnConflict, OnExpired, RecallBy, SessionConfig};
 
 use super::*;
@@ -82,14 +82,6 @@ fn blocks_are_shared_over_a_server_that_is_named_and_its_password_is_not_shown()
         let error = refusal(&format!("[engine]\n{name} = 5"), &[]);
         assert!(error.contains(&format!("engine.{name} goes with engine.kv_remote")), "{error}");
     }
-}
-
-#[test]
-fn activations_are_fine_unless_the_file_says_otherwise() {
-    let activations = |toml: &str| settings(toml, &[]).expect("good").engine.activations;
-    assert_eq!(activations(""), Activations::Fine);
-    assert_eq!(activations("[engine]\nactivations = 'fast'"), Activations::Fast);
-    assert!(refusal("[engine]\nactivations = 'f32'", &[]).contains("`fast`"));
 }
 
 #[test]

@@ -3,11 +3,11 @@
 //! | bytes | what |
 //! |---|---|
 //! | 0..8 | `JFKVBLK` and a zero |
-//! | 8..12 | version of this format, 1 |
+//! | 8..12 | version, 2: of this format, and of how keys and values are computed |
 //! | 12..16 | zero |
 //! | 16..48 | fingerprint of the model: weights, tokenizer, template |
 //! | 48..80 | the adapter; zeros: none |
-//! | 80..112 | layout: one byte each for how the arena keeps numbers (0: 16-bit floats, 1: 8 bits), how they are stored, how activations were rounded (0: fine, 1: fast), zero; then layers, heads, dimensions of a head, positions, 4 bytes each; zeros |
+//! | 80..112 | layout: one byte each for how the arena keeps numbers (0: 16-bit floats, 1: 8 bits) and how they are stored, two zeros; then layers, heads, dimensions of a head, positions, 4 bytes each; zeros |
 //! | 112..144 | the hash of the prefix, salted |
 //! | 144..152 | length of the keys and values that follow, in bytes |
 //! | … | keys and values, see `jackfield_kernels::KvArena::export_block` |
@@ -18,7 +18,6 @@
 
 use bytes::Bytes;
 use jackfield_kernels::{KvShape, KvStore, KvType};
-use jackfield_model::Activations;
 use jackfield_scheduler::BlockHash;
 
 use super::stats::Rejection;
@@ -26,7 +25,7 @@ use super::stats::Rejection;
 pub(crate) const HEADER: usize = 152;
 pub(crate) const CHECKSUM: usize = 32;
 const MAGIC: &[u8; 8] = b"JFKVBLK\0";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// What must agree for keys and values to be of use here.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +42,6 @@ pub(crate) struct Kept {
     pub(crate) shape: KvShape,
     pub(crate) kv_type: KvType,
     pub(crate) store: KvStore,
-    pub(crate) activations: Activations,
     /// Bytes of a stored block.
     pub(crate) bytes: usize,
 }
@@ -57,10 +55,6 @@ impl Identity {
         let mut layout = [0; 32];
         layout[0] = number(kept.kv_type);
         layout[1] = number(kept.store.kv_type(kept.kv_type));
-        layout[2] = match kept.activations {
-            Activations::Fine => 0,
-            Activations::Fast => 1,
-        };
         let shape = kept.shape;
         let sizes = [shape.layers, shape.kv_heads, shape.head_dim, shape.block_size];
         for (to, size) in layout[4..].chunks_exact_mut(4).zip(sizes) {
@@ -146,13 +140,7 @@ mod tests {
     use super::*;
 
     const SHAPE: KvShape = KvShape { layers: 2, blocks: 9, block_size: 16, kv_heads: 2, head_dim: 16 };
-    const KEPT: Kept = Kept {
-        shape: SHAPE,
-        kv_type: KvType::F16,
-        store: KvStore::Int8,
-        activations: Activations::Fine,
-        bytes: 40,
-    };
+    const KEPT: Kept = Kept { shape: SHAPE, kv_type: KvType::F16, store: KvStore::Int8, bytes: 40 };
 
     fn prefix(number: u8) -> BlockHash {
         BlockHash::from_bytes([number; 32])
@@ -187,7 +175,6 @@ mod tests {
         let others = [
             Kept { kv_type: KvType::Int8, ..KEPT },
             Kept { store: KvStore::Same, ..KEPT },
-            Kept { activations: Activations::Fast, ..KEPT },
             Kept { shape: KvShape { block_size: 8, ..SHAPE }, ..KEPT },
             Kept { shape: KvShape { layers: 3, ..SHAPE }, ..KEPT },
             Kept { shape: KvShape { kv_heads: 1, head_dim: 32, ..SHAPE }, ..KEPT },

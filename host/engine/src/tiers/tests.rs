@@ -4,14 +4,13 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
 
 use jackfield_kernels::{Cpu, KvArena, KvShape, KvType};
-use jackfield_model::Activations;
 
 use super::lower::WRITES;
 use super::tier::{LowerStats, Tier};
 use super::*;
 
 fn kept(shape: KvShape, store: KvStore, bytes: usize) -> Kept {
-    Kept { shape, kv_type: KvType::F16, store, activations: Activations::Fine, bytes }
+    Kept { shape, kv_type: KvType::F16, store, bytes }
 }
 
 fn small(bytes: usize) -> Kept {

@@ -17,15 +17,16 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use crate::cpu::dot::{AHEAD, CACHED, Format, View, Visit, with_format};
+use crate::cpu::dot::{AHEAD, CACHED, Column, Format, View, Visit, with_format};
 use crate::cpu::scalar;
 use crate::ggml::{Store, Zero};
 use crate::matrix::{Coded, GROUP, TILE, group_codes};
+use crate::outliers::FOUR;
 use crate::quantized::{Number, Quantized};
 use crate::shared::OutMatrix;
 
-/// Tokens in a register tile.
-const TOKENS: usize = 4;
+/// Tokens in a register tile; none has some of two fours.
+const TOKENS: usize = FOUR;
 
 /// Writes the cells `tiles × all tokens`; codings without a kernel here go to the scalar one.
 ///
@@ -41,7 +42,7 @@ pub(super) unsafe fn matmul(w: &Coded, x: &Quantized, tiles: Range<usize>, out: 
 
 /// A product whose format is to be found. Made by `matmul` alone, whose promises hold for it.
 struct Blocks<'a> {
-    view: View,
+    view: View<'a>,
     tiles: Range<usize>,
     out: &'a OutMatrix<'a>,
 }
@@ -59,7 +60,7 @@ impl Visit for Blocks<'_> {
 /// As for `tile`, for all the tokens.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn tokens<F: Format>(view: &View, at: usize, tokens: Range<usize>, out: &OutMatrix<'_>) {
+unsafe fn tokens<F: Format>(view: &View<'_>, at: usize, tokens: Range<usize>, out: &OutMatrix<'_>) {
     let mut token = tokens.start;
     while token + TOKENS <= tokens.end {
         // SAFETY: passed on.
@@ -85,7 +86,7 @@ unsafe fn tokens<F: Format>(view: &View, at: usize, tokens: Range<usize>, out: &
 /// The processor has AVX2, FMA and F16C; the tile and the `T` tokens from `token` are inside the view; no other task
 /// uses these cells of `out` at the same time.
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn tile<F: Format, const T: usize>(view: &View, at: usize, token: usize, out: &OutMatrix<'_>) {
+unsafe fn tile<F: Format, const T: usize>(view: &View<'_>, at: usize, token: usize, out: &OutMatrix<'_>) {
     let subs = const { GROUP / F::CODING.group };
     let mut sums = [_mm256_setzero_ps(); T];
     // SAFETY: all offsets stay inside the planes, by the contract and the sizes checked in `View::new`: `groups` groups
@@ -115,9 +116,41 @@ unsafe fn tile<F: Format, const T: usize>(view: &View, at: usize, token: usize, 
             codes = codes.add(group_codes(F::CODING));
             x.next_group();
         }
-        for (t, sums) in sums.into_iter().enumerate() {
-            put(out.eight(token + t, at * TILE), sums, out.adds(token + t));
+        for (column, values) in view.outliers::<F>(at, token) {
+            let weights = weights::<F>(column);
+            for (t, sum) in sums.iter_mut().enumerate() {
+                *sum = _mm256_fmadd_ps(weights, _mm256_set1_ps(*values.add(t)), *sum);
+            }
         }
+        for (t, sums) in sums.into_iter().enumerate() {
+            put(out.eight(token + t, at * TILE), sums, out.adds());
+        }
+    }
+}
+
+/// The weights of a column in the eight rows of a tile.
+///
+/// # Safety
+/// The column is there, and of format `F`.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+unsafe fn weights<F: Format>(Column { codes, mut scales, k }: Column) -> __m256 {
+    let nibble = const { matches!(F::CODING.store, Store::Nibble) };
+    let (chunk, high) = if nibble { (k / 4 % 4, k >= GROUP / 2) } else { (k / 4, false) };
+    // SAFETY: the caller's promise.
+    let (codes, (scale, min)) =
+        unsafe { (_mm256_loadu_si256(codes.cast::<__m256i>().add(chunk)), scale_and_min::<F>(&mut scales)) };
+    // The byte, or half of it, is shifted to the upper end and back down; with its sign where it may have one.
+    let left = 24 - 8 * (k % 4) + if nibble && !high { 4 } else { 0 };
+    let upper = _mm256_sll_epi32(codes, _mm_cvtsi32_si128(left as i32));
+    let codes = match F::CODING.store {
+        Store::Nibble => _mm256_srli_epi32::<28>(upper),
+        _ => _mm256_srai_epi32::<24>(upper),
+    };
+    let codes = _mm256_cvtepi32_ps(codes);
+    match min {
+        Some(min) => _mm256_fmadd_ps(scale, codes, min),
+        None => _mm256_mul_ps(scale, codes),
     }
 }
 

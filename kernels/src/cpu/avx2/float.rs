@@ -57,14 +57,14 @@ unsafe fn tokens<E>(
     at: usize,
     out: &OutMatrix<'_>,
 ) {
-    for token in (0..x.rows()).step_by(TOKENS) {
+    for token in (0..x.tokens()).step_by(TOKENS) {
         // SAFETY: the caller's promises.
         unsafe {
-            match x.rows() - token {
+            match x.tokens() - token {
                 1 => tile::<E, 1>(w, widen, x, token, at, out),
                 2 | 3 => {
                     tile::<E, 2>(w, widen, x, token, at, out);
-                    if x.rows() - token == 3 {
+                    if x.tokens() - token == 3 {
                         tile::<E, 1>(w, widen, x, token + 2, at, out);
                     }
                 }
@@ -105,6 +105,6 @@ unsafe fn tile<E, const T: usize>(
     }
     for (t, sums) in sums.into_iter().enumerate() {
         // SAFETY: the caller's promise.
-        put(unsafe { out.eight(token + t, at * TILE) }, sums, out.adds(token + t));
+        put(unsafe { out.eight(token + t, at * TILE) }, sums, out.adds());
     }
 }

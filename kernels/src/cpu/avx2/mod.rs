@@ -42,11 +42,6 @@ impl Kernels for Avx2 {
         unsafe { rows::quantize(x, out) }
     }
 
-    fn quantize_rest(&self, x: &[f32], out: &mut Row<'_>) {
-        // SAFETY: proved.
-        unsafe { rows::quantize_rest(x, out) }
-    }
-
     unsafe fn matmul_coded(&self, w: &Coded, x: &Quantized, tiles: Range<usize>, out: &OutMatrix<'_>) {
         // SAFETY: proved; the caller's promise about `out` is passed on.
         unsafe { coded::matmul(w, x, tiles, out) }

@@ -6,34 +6,21 @@ use super::exp::{exp, load, store, sum};
 use crate::codes;
 use crate::cpu::scalar;
 use crate::matrix::GROUP;
+use crate::outliers;
 use crate::quantized::{GroupMeta, Row};
 
 /// The same codes and scales, to the bit, as the scalar reference.
 #[target_feature(enable = "avx2,fma,f16c")]
 pub(super) fn quantize(x: &[f32], out: &mut Row<'_>) {
+    let limit = outliers::limit(x);
     let (groups, rest) = x.as_chunks::<GROUP>();
     for (group, x) in groups.iter().enumerate() {
-        out.put(group, |codes| quantize_group(x, codes));
+        out.put(group, x, limit, |x, codes| quantize_group(x, codes));
     }
     if !rest.is_empty() {
         let mut last = [0.0; GROUP];
         last[..rest.len()].copy_from_slice(rest);
-        out.put(groups.len(), |codes| quantize_group(&last, codes));
-    }
-}
-
-/// The same for what [`quantize`] leaves.
-#[target_feature(enable = "avx2,fma,f16c")]
-pub(super) fn quantize_rest(x: &[f32], out: &mut Row<'_>) {
-    for (group, x) in x.chunks(GROUP).enumerate() {
-        let mut rest = [0.0; GROUP];
-        rest[..x.len()].copy_from_slice(x);
-        let mut codes = [0; GROUP];
-        let scale = quantize_group(&rest, &mut codes).scale;
-        for (rest, code) in rest.iter_mut().zip(codes) {
-            *rest -= scale * f32::from(code);
-        }
-        out.put(group, |codes| quantize_group(&rest, codes));
+        out.put(groups.len(), &last, limit, |x, codes| quantize_group(x, codes));
     }
 }
 

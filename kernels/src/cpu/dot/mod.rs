@@ -16,7 +16,7 @@ pub(super) use formats::{Format, Visit, with_format};
 #[cfg(target_arch = "aarch64")]
 pub(super) use product::{chunk_codes, whole_products};
 pub(super) use product::{matmul, tokens};
-pub(super) use view::{AHEAD, Activations, CACHED, View};
+pub(super) use view::{AHEAD, Activations, CACHED, Column, View};
 
 use crate::shared::OutMatrix;
 
@@ -48,7 +48,12 @@ pub(super) trait Dot: Sized {
     ///
     /// # Safety
     /// As for [`tokens`].
-    unsafe fn tokens<F: Format>(view: &View, tiles: Range<usize>, tokens: Range<usize>, out: &OutMatrix<'_>);
+    unsafe fn tokens<F: Format>(
+        view: &View<'_>,
+        tiles: Range<usize>,
+        tokens: Range<usize>,
+        out: &OutMatrix<'_>,
+    );
 
     /// Asks for the line of memory around `at`, which need not be ours: nothing is read.
     fn prefetch(_at: *const u8) {}
@@ -64,6 +69,8 @@ pub(super) trait Dot: Sized {
     unsafe fn raise(codes: Self::Ints) -> Self::Ints;
     /// Codes shifted left by `bits`, which they have room for. Only called where codes are unsigned.
     unsafe fn up(codes: Self::Ints, bits: u32) -> Self::Ints;
+    /// Byte `i` of each lane, below 4, with its sign.
+    unsafe fn byte(codes: Self::Ints, i: usize) -> Self::Ints;
     /// The same four bytes for every lane.
     unsafe fn four(x: *const i8) -> Self::Ints;
     /// sum + the four products of codes and activations, in each lane.

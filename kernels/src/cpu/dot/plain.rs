@@ -32,7 +32,12 @@ impl<const TILES: usize, const SIGNED: bool> Dot for Plain<TILES, SIGNED> {
     const TOKENS: usize = if TILES == 1 { 4 } else { 16 };
     const SIGNED: bool = SIGNED;
 
-    unsafe fn tokens<F: Format>(view: &View, tiles: Range<usize>, all: Range<usize>, out: &OutMatrix<'_>) {
+    unsafe fn tokens<F: Format>(
+        view: &View<'_>,
+        tiles: Range<usize>,
+        all: Range<usize>,
+        out: &OutMatrix<'_>,
+    ) {
         // SAFETY: passed on; no special instructions are needed.
         unsafe {
             match tiles.len() {
@@ -68,6 +73,9 @@ impl<const TILES: usize, const SIGNED: bool> Dot for Plain<TILES, SIGNED> {
             assert!(b.leading_zeros() >= bits);
             b << bits
         })
+    }
+    unsafe fn byte(codes: Lanes<u32>, i: usize) -> Lanes<u32> {
+        codes.map(|tile| tile.map(|four| i32::from(four.to_le_bytes()[i].cast_signed()).cast_unsigned()))
     }
     unsafe fn four(x: *const i8) -> Lanes<u32> {
         // SAFETY: the caller's promise.
@@ -177,7 +185,9 @@ fn the_loop_agrees_with_the_reference() {
                 .map(|_| random.bits() as u8 & 0xbf)
                 .collect();
             let w = Matrix::pack(&reference, ty, &bytes, *rows, cols).expect("sound weights");
-            let x: Vec<f32> = (0..tokens * cols).map(|_| random.float()).collect();
+            let x: Vec<f32> = (0..tokens * cols)
+                .map(|i| if i % 29 == 7 { 30.0 } else { 1.0 } * random.float()) // outliers among them
+                .collect();
             let largest: Vec<f32> = (0..*rows)
                 .map(|index| {
                     let mut row = vec![0.0; cols];

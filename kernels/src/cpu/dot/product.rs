@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
-use super::{Activations, Dot, Format, View, Visit, with_format};
+use super::{Activations, Column, Dot, Format, View, Visit, with_format};
 use crate::cpu::scalar;
 use crate::ggml::{Store, Zero};
 use crate::matrix::{Coded, GROUP, TILE, group_codes, group_scales};
+use crate::outliers::FOUR;
 use crate::quantized::{Number, Quantized};
 use crate::shared::OutMatrix;
 
@@ -30,7 +31,7 @@ pub(in crate::cpu) unsafe fn matmul<D: Dot>(
 
 /// A product whose format is to be found. Made by `matmul` alone, whose promises hold for it.
 struct Blocks<'a, D> {
-    view: View,
+    view: View<'a>,
     tiles: Range<usize>,
     out: &'a OutMatrix<'a>,
     set: std::marker::PhantomData<D>,
@@ -52,7 +53,7 @@ impl<D: Dot> Visit for Blocks<'_, D> {
 /// inside the view, which is of format `F`; no other task uses these cells of `out` at the same time.
 #[inline(always)]
 pub(in crate::cpu) unsafe fn tokens<D: Dot, F: Format>(
-    view: &View,
+    view: &View<'_>,
     tiles: Range<usize>,
     tokens: Range<usize>,
     out: &OutMatrix<'_>,
@@ -83,7 +84,7 @@ pub(in crate::cpu) unsafe fn tokens<D: Dot, F: Format>(
 /// As for `tokens`; the `T` tokens from `token` are in one block.
 #[inline(always)]
 unsafe fn tile<D: Dot, F: Format, const T: usize, const S: usize>(
-    view: &View,
+    view: &View<'_>,
     tiles: &Range<usize>,
     token: usize,
     out: &OutMatrix<'_>,
@@ -117,15 +118,23 @@ unsafe fn tile<D: Dot, F: Format, const T: usize, const S: usize>(
             scales = scales.add(group_scales(F::CODING));
             x.next_group();
         }
+        for (i, sums) in sums.chunks_mut(FOUR).enumerate() {
+            for (column, values) in view.outliers::<F>(tiles.start, token + i * FOUR) {
+                let weights = weights::<D, F>(column, (next_codes, next_scales));
+                for (t, sum) in sums.iter_mut().enumerate() {
+                    *sum = D::mul_add(weights, D::splat(*values.add(t)), *sum);
+                }
+            }
+        }
         for (t, sums) in sums.iter().enumerate() {
             let cells = out.some(token + t, tiles.start * TILE, tiles.len() * TILE);
             if cells.len() == D::TILES * TILE {
-                let sums = if out.adds(token + t) { D::add(D::load(cells.as_ptr()), *sums) } else { *sums };
+                let sums = if out.adds() { D::add(D::load(cells.as_ptr()), *sums) } else { *sums };
                 D::store(sums, cells.as_mut_ptr());
             } else {
                 let mut lanes = [0.0; 4 * TILE];
                 D::store(*sums, lanes.as_mut_ptr());
-                scalar::put(cells, &lanes, out.adds(token + t));
+                scalar::put(cells, &lanes, out.adds());
             }
         }
     }
@@ -166,6 +175,24 @@ unsafe fn group<D: Dot, F: Format, const S: usize>(
                     *sum = D::mul_add(min, D::splat(*x.number(number, sub, t)), *sum);
                 }
             }
+        }
+    }
+}
+
+/// The weights of a column.
+///
+/// # Safety
+/// The column is there, of format `F`, and its neighbour's is `next` bytes of codes and numbers of scales on.
+#[inline(always)]
+unsafe fn weights<D: Dot, F: Format>(Column { codes, scales, k }: Column, next: (usize, usize)) -> D::Floats {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let codes = D::float(D::byte(stored_codes::<D, F>(codes, next.0, k / 4), k % 4));
+        let scale = D::halves(scales, next.1);
+        match F::CODING.zero {
+            Zero::Stored => D::mul_add(scale, codes, D::halves(scales.add(TILE), next.1)),
+            Zero::Offset(0) => D::mul(scale, codes),
+            Zero::Offset(offset) => D::mul(scale, D::add(codes, D::splat(-f32::from(offset)))),
         }
     }
 }
@@ -287,20 +314,32 @@ pub(in crate::cpu) unsafe fn chunk_codes<D: Dot, F: Format>(
     next: usize,
     chunk: usize,
 ) -> D::Ints {
-    const CHUNK: usize = 4 * TILE;
-    // SAFETY: the caller's promise. A group of nibbles is four chunks, one of bytes eight.
+    // SAFETY: the caller's promise.
     unsafe {
-        let codes = match F::CODING.store {
-            Store::Nibble if chunk < 4 => D::low(D::codes(codes.add(chunk * CHUNK), next)),
-            Store::Nibble => D::high(D::codes(codes.add((chunk - 4) * CHUNK), next)),
-            _ => D::codes(codes.add(chunk * CHUNK), next),
-        };
+        let codes = stored_codes::<D, F>(codes, next, chunk);
         if const { raised::<D, F>() } > 0 {
             return D::raise(codes);
         }
         match const { lifted::<D, F>() } {
             Some(lifted) if lifted.shift > 0 => D::up(codes, lifted.shift),
             _ => codes,
+        }
+    }
+}
+
+/// The same as they are stored.
+///
+/// # Safety
+/// As for `chunk_codes`.
+#[inline(always)]
+unsafe fn stored_codes<D: Dot, F: Format>(codes: *const u8, next: usize, chunk: usize) -> D::Ints {
+    const CHUNK: usize = 4 * TILE;
+    // SAFETY: the caller's promise. A group of nibbles is four chunks, one of bytes eight.
+    unsafe {
+        match F::CODING.store {
+            Store::Nibble if chunk < 4 => D::low(D::codes(codes.add(chunk * CHUNK), next)),
+            Store::Nibble => D::high(D::codes(codes.add((chunk - 4) * CHUNK), next)),
+            _ => D::codes(codes.add(chunk * CHUNK), next),
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use crate::matrix::{Coded, GROUP};
+use super::Format;
+use crate::matrix::{Coded, GROUP, group_codes, group_scales};
+use crate::outliers::{FOUR, Outliers};
 use crate::quantized::{BLOCK, NUMBERS, Number, Quantized, block_width};
 
 /// Bytes of weights, and of activations, that are worked on while they are in the first cache. (Processors with AVX-512
@@ -13,7 +15,7 @@ pub(in crate::cpu) const CACHED: usize = 12 << 10;
 pub(in crate::cpu) const AHEAD: usize = 4096;
 
 /// The planes of a product as pointers: indexing checks in the innermost loop cost a third of the speed.
-pub(in crate::cpu) struct View {
+pub(in crate::cpu) struct View<'a> {
     pub(in crate::cpu) codes: *const u8,
     pub(in crate::cpu) tile_codes: usize,
     pub(in crate::cpu) scales: *const u16,
@@ -23,17 +25,18 @@ pub(in crate::cpu) struct View {
     /// Groups of 32 in a row.
     pub(in crate::cpu) groups: usize,
     tokens: usize,
+    outliers: &'a Outliers,
 }
 
-impl View {
+impl<'a> View<'a> {
     /// Panics unless the planes hold these tiles and all tokens: what the pointers rely on.
-    pub(in crate::cpu) fn new(w: &Coded, x: &Quantized, tiles: &Range<usize>) -> Self {
+    pub(in crate::cpu) fn new(w: &Coded, x: &'a Quantized, tiles: &Range<usize>) -> Self {
         let groups = w.groups();
         assert_eq!(x.groups(), groups);
         assert!(tiles.end * w.tile_codes() <= w.codes().len());
         assert!(tiles.end * w.tile_scales() <= w.scales().len());
-        assert_eq!(x.codes().len(), x.rows() * groups * GROUP);
-        assert_eq!(x.numbers().len(), x.rows() * groups * NUMBERS);
+        assert_eq!(x.codes().len(), x.tokens() * groups * GROUP);
+        assert_eq!(x.numbers().len(), x.tokens() * groups * NUMBERS);
         Self {
             codes: w.codes().as_ptr(),
             tile_codes: w.tile_codes(),
@@ -42,8 +45,37 @@ impl View {
             x: x.codes().as_ptr(),
             numbers: x.numbers().as_ptr().cast(),
             groups,
-            tokens: x.rows(),
+            tokens: x.tokens(),
+            outliers: x.outliers(),
         }
+    }
+
+    /// The outliers of a token and of its neighbours: where the weights of their columns are in a tile, and their values, of which
+    /// the token's own is the first.
+    ///
+    /// # Safety
+    /// The tile is inside the view, which is of format `F`.
+    #[inline(always)]
+    pub(in crate::cpu) unsafe fn outliers<F: Format>(
+        &self,
+        tile: usize,
+        token: usize,
+    ) -> impl Iterator<Item = (Column, *const f32)> {
+        // SAFETY: the caller's promise.
+        let (codes, scales) =
+            unsafe { (self.codes.add(tile * self.tile_codes), self.scales.add(tile * self.tile_scales)) };
+        self.outliers.around(token).map(move |(column, values)| {
+            let (group, k) = (column / GROUP, column % GROUP);
+            let (sub, subs) = (k / F::CODING.group, GROUP / F::CODING.group);
+            // SAFETY: columns of outliers are below the columns of the activations, which are those of the weights.
+            let (codes, scales) = unsafe {
+                (
+                    codes.add(group * group_codes(F::CODING)),
+                    scales.add(group * group_scales(F::CODING) + sub * (group_scales(F::CODING) / subs)),
+                )
+            };
+            (Column { codes, scales, k }, values[token % FOUR..].as_ptr())
+        })
     }
 
     /// The activations of `T` tokens from `token` on, which are in one block.
@@ -88,6 +120,17 @@ impl View {
             }
         }
     }
+}
+
+/// One column of a tile's weights.
+#[derive(Clone, Copy)]
+pub(in crate::cpu) struct Column {
+    /// Of its group.
+    pub(in crate::cpu) codes: *const u8,
+    /// Of its sub-group.
+    pub(in crate::cpu) scales: *const u16,
+    /// Its place in the group.
+    pub(in crate::cpu) k: usize,
 }
 
 /// One group of activations of neighbouring tokens of a block.

@@ -37,10 +37,10 @@ unsafe fn tokens<E>(
     out: &OutMatrix<'_>,
 ) {
     let mut token = 0;
-    while token < x.rows() {
+    while token < x.tokens() {
         // SAFETY: the caller's promise.
         token += unsafe {
-            match x.rows() - token {
+            match x.tokens() - token {
                 8.. => tile::<E, 8>(w, widen, x, token, at, out),
                 4.. => tile::<E, 4>(w, widen, x, token, at, out),
                 2.. => tile::<E, 2>(w, widen, x, token, at, out),
@@ -75,7 +75,7 @@ unsafe fn tile<E, const T: usize>(
         let mut eight = [0.0; TILE];
         sums.store(&mut eight);
         // SAFETY: the caller's promise.
-        scalar::put(unsafe { out.eight(token + t, at * TILE) }, &eight, out.adds(token + t));
+        scalar::put(unsafe { out.eight(token + t, at * TILE) }, &eight, out.adds());
     }
     T
 }

@@ -109,7 +109,12 @@ impl<I: Instruction> Dot for Products<I> {
     const TOKENS: usize = 4;
     const SIGNED: bool = true;
 
-    unsafe fn tokens<F: Format>(view: &View, tiles: Range<usize>, all: Range<usize>, out: &OutMatrix<'_>) {
+    unsafe fn tokens<F: Format>(
+        view: &View<'_>,
+        tiles: Range<usize>,
+        all: Range<usize>,
+        out: &OutMatrix<'_>,
+    ) {
         // SAFETY: the caller's promises.
         unsafe { tokens::<Self, F>(view, tiles, all, out) }
     }
@@ -152,6 +157,15 @@ impl<I: Instruction> Dot for Products<I> {
     #[inline(always)]
     unsafe fn up(codes: Self::Ints, _: u32) -> Self::Ints {
         codes // never called, either
+    }
+
+    #[inline(always)]
+    unsafe fn byte((a, b): Self::Ints, i: usize) -> Self::Ints {
+        // SAFETY: NEON is part of the target.
+        unsafe {
+            let up = vdupq_n_s32(24 - 8 * i as i32);
+            (vshrq_n_s32::<24>(vshlq_s32(a, up)), vshrq_n_s32::<24>(vshlq_s32(b, up)))
+        }
     }
 
     #[inline(always)]

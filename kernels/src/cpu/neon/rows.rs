@@ -5,18 +5,20 @@ use std::arch::aarch64::*;
 use super::eight::Eight;
 use crate::cpu::scalar;
 use crate::matrix::GROUP;
+use crate::outliers;
 use crate::quantized::{GroupMeta, Row};
 
 /// The same codes and scales, to the bit, as the scalar reference.
 pub(super) fn quantize(x: &[f32], out: &mut Row<'_>) {
+    let limit = outliers::limit(x);
     let (groups, rest) = x.as_chunks::<GROUP>();
     for (group, x) in groups.iter().enumerate() {
-        out.put(group, |codes| quantize_group(x, codes));
+        out.put(group, x, limit, quantize_group);
     }
     if !rest.is_empty() {
         let mut last = [0.0; GROUP];
         last[..rest.len()].copy_from_slice(rest);
-        out.put(groups.len(), |codes| quantize_group(&last, codes));
+        out.put(groups.len(), &last, limit, quantize_group);
     }
 }
 

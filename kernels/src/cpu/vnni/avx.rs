@@ -25,7 +25,12 @@ impl Dot for Avx {
     const SIGNED: bool = false;
 
     #[target_feature(enable = "avx2,fma,f16c,avxvnni")]
-    unsafe fn tokens<F: Format>(view: &View, tiles: Range<usize>, all: Range<usize>, out: &OutMatrix<'_>) {
+    unsafe fn tokens<F: Format>(
+        view: &View<'_>,
+        tiles: Range<usize>,
+        all: Range<usize>,
+        out: &OutMatrix<'_>,
+    ) {
         // SAFETY: the caller's promises.
         unsafe { tokens::<Self, F>(view, tiles, all, out) }
     }
@@ -70,6 +75,12 @@ impl Dot for Avx {
     unsafe fn up(codes: __m256i, bits: u32) -> __m256i {
         // SAFETY: the caller's promise.
         unsafe { _mm256_sll_epi16(codes, _mm_cvtsi32_si128(bits.cast_signed())) }
+    }
+
+    #[inline(always)]
+    unsafe fn byte(codes: __m256i, i: usize) -> __m256i {
+        // SAFETY: the caller's promise.
+        unsafe { _mm256_srai_epi32::<24>(_mm256_sll_epi32(codes, _mm_cvtsi32_si128(24 - 8 * i as i32))) }
     }
 
     #[inline(always)]

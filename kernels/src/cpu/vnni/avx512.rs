@@ -31,7 +31,12 @@ impl Dot for Avx512 {
     const SIGNED: bool = false;
 
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
-    unsafe fn tokens<F: Format>(view: &View, tiles: Range<usize>, all: Range<usize>, out: &OutMatrix<'_>) {
+    unsafe fn tokens<F: Format>(
+        view: &View<'_>,
+        tiles: Range<usize>,
+        all: Range<usize>,
+        out: &OutMatrix<'_>,
+    ) {
         // SAFETY: the caller's promises.
         unsafe {
             if tiles.len() == Self::TILES {
@@ -83,6 +88,12 @@ impl Dot for Avx512 {
     unsafe fn up([a, b]: [__m512i; 2], bits: u32) -> [__m512i; 2] {
         // SAFETY: the caller's promise.
         unsafe { [Single::up(a, bits), Single::up(b, bits)] }
+    }
+
+    #[inline(always)]
+    unsafe fn byte([a, b]: [__m512i; 2], i: usize) -> [__m512i; 2] {
+        // SAFETY: the caller's promise.
+        unsafe { [Single::byte(a, i), Single::byte(b, i)] }
     }
 
     #[inline(always)]
@@ -157,7 +168,12 @@ impl Dot for Single {
     const SIGNED: bool = false;
 
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
-    unsafe fn tokens<F: Format>(view: &View, tiles: Range<usize>, all: Range<usize>, out: &OutMatrix<'_>) {
+    unsafe fn tokens<F: Format>(
+        view: &View<'_>,
+        tiles: Range<usize>,
+        all: Range<usize>,
+        out: &OutMatrix<'_>,
+    ) {
         // SAFETY: the caller's promises.
         unsafe { tokens::<Self, F>(view, tiles, all, out) }
     }
@@ -205,6 +221,12 @@ impl Dot for Single {
     unsafe fn up(codes: __m512i, bits: u32) -> __m512i {
         // SAFETY: the caller's promise.
         unsafe { _mm512_sll_epi16(codes, _mm_cvtsi32_si128(bits.cast_signed())) }
+    }
+
+    #[inline(always)]
+    unsafe fn byte(codes: __m512i, i: usize) -> __m512i {
+        // SAFETY: the caller's promise.
+        unsafe { _mm512_srai_epi32::<24>(_mm512_sll_epi32(codes, _mm_cvtsi32_si128(24 - 8 * i as i32))) }
     }
 
     #[inline(always)]

@@ -102,8 +102,8 @@ unsafe fn all_tokens<W: Weights>(
     let mut token = 0;
     // SAFETY: passed on. No register tile is in two blocks of activations.
     unsafe {
-        while token < x.rows() {
-            token += match x.rows() - token {
+        while token < x.tokens() {
+            token += match x.tokens() - token {
                 16.. => pairs::<W, 16>(plane, tiles, x, token, out),
                 8.. => rows::<W, 8>(plane, tiles, x, token, out),
                 4.. => rows::<W, 4>(plane, tiles, x, token, out),
@@ -192,7 +192,7 @@ unsafe fn tile<W: Weights, const R: usize, const T: usize>(
                 let first = tiles.start + 2 * pair;
                 let cells = out.some(token + t, first * TILE, (tiles.end - first).min(2) * TILE);
                 if cells.len() == 2 * TILE {
-                    let sums = match out.adds(token + t) {
+                    let sums = match out.adds() {
                         true => _mm512_add_ps(_mm512_loadu_ps(cells.as_ptr()), *sums),
                         false => *sums,
                     };
@@ -200,7 +200,7 @@ unsafe fn tile<W: Weights, const R: usize, const T: usize>(
                 } else {
                     let mut lanes = [0.0; 2 * TILE];
                     _mm512_storeu_ps(lanes.as_mut_ptr(), *sums);
-                    scalar::put(cells, &lanes, out.adds(token + t));
+                    scalar::put(cells, &lanes, out.adds());
                 }
             }
         }

@@ -73,10 +73,6 @@ impl Kernels for Vnni {
         self.rest.quantize(x, out);
     }
 
-    fn quantize_rest(&self, x: &[f32], out: &mut Row<'_>) {
-        self.rest.quantize_rest(x, out);
-    }
-
     fn rms_norm(&self, x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) {
         self.rest.rms_norm(x, weight, eps, out);
     }
