@@ -5,6 +5,7 @@ pub(crate) mod contract;
 mod deadline;
 mod engine;
 mod export;
+mod expose;
 mod freeze;
 mod gate;
 mod imports;

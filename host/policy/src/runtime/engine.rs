@@ -3,7 +3,7 @@
 use std::{
     borrow::Cow,
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use wasmtime::{
@@ -108,28 +108,39 @@ struct Held {
     bytes: usize,
 }
 
+impl Functions {
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl CacheStore for Functions {
     fn get(&self, key: &[u8]) -> Option<Cow<'_, [u8]>> {
-        let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        held.by_key.get(key).map(|code| Cow::Owned(code.to_vec()))
+        // Copied out while others may look too.
+        let found = self.held().by_key.get(key).cloned();
+        found.map(|code| Cow::Owned(code.to_vec()))
     }
 
     fn insert(&self, key: &[u8], code: Vec<u8>) -> bool {
-        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let added = key.len() + code.len();
+        let (key, code) = (key.to_vec(), code.into());
+        let mut held = self.held();
         if held.bytes + added > CACHE_BYTES {
             // Starting over is rare and costs one full compilation; keeping an order of use would cost more code.
             *held = Held::default();
         }
         held.bytes += added;
-        held.by_key.insert(key.to_vec(), code.into());
+        held.by_key.insert(key, code);
         true
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use wasmtime::component::Component;
+
     use super::*;
+    use crate::runtime::{expose, freeze};
 
     #[test]
     fn the_function_cache_is_bounded() {
@@ -142,5 +153,47 @@ mod tests {
         }
         let last = 199u32.to_le_bytes();
         assert_eq!(functions.get(&last).map(|code| code.len()), Some(1 << 20));
+    }
+
+    /// A component whose functions use a global that no module exports, as compilers' stack pointers are.
+    fn with_a_stack() -> Vec<u8> {
+        let function = |i: u32| {
+            format!(
+                "(func (export \"f{i}\") (param i32) (result i32)
+                    (global.set $sp (i32.sub (global.get $sp) (i32.const {i})))
+                    (i32.store (global.get $sp) (local.get 0))
+                    (i32.load offset={i} (global.get $sp)))"
+            )
+        };
+        let functions: String = (1..=FUNCTIONS as u32).map(function).collect();
+        let text = format!(
+            "(component
+                (core module $m
+                    (memory (export \"memory\") 1)
+                    (global $sp (mut i32) (i32.const 4096))
+                    {functions})
+                (core instance (instantiate $m)))"
+        );
+        wat::parse_str(text).expect("a component")
+    }
+
+    const FUNCTIONS: usize = 20;
+
+    #[test]
+    fn what_is_frozen_has_the_code_of_what_was_made_readable() {
+        let compiled_anew = |component: &[u8]| {
+            let cache: Arc<Functions> = Arc::default();
+            let config = config(Allocation::OnDemand, 1, cache.clone()).expect("settings");
+            let engine = Engine::new(&config).expect("an engine");
+            let readable = freeze::readable(component).expect("can be read");
+            Component::new(&engine, &readable.component).expect("compiles");
+            let before = cache.held().by_key.len();
+            // What freezing changes in it are its data, which are not code.
+            Component::new(&engine, component).expect("compiles");
+            cache.held().by_key.len() - before
+        };
+        let bare = with_a_stack();
+        assert!(compiled_anew(&bare) >= FUNCTIONS);
+        assert_eq!(compiled_anew(&expose::exposed(&bare).expect("is rewritten")), 0);
     }
 }

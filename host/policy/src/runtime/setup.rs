@@ -22,6 +22,7 @@ use super::{
     contract,
     deadline::FIRST_LOOK,
     export::Lifecycle,
+    expose,
     freeze::{self, Readable, Why},
     link, make,
     state::CallState,
@@ -150,12 +151,21 @@ type Outcome = (InstancePre<CallState>, Strategy, Description);
 impl Setup<'_> {
     /// The frozen way, unless it takes longer than it is worth.
     fn run(&self) -> Result<Outcome, Refusal> {
-        if self.upload.component.len() <= QUICKLY_FROZEN_BYTES {
-            return self.run_frozen_if_possible();
+        let exposed = match expose::exposed(self.upload.component) {
+            Ok(exposed) => exposed,
+            Err(error) => return self.run_unfrozen(self.upload.component, format!("{error:#}"), None),
+        };
+        if exposed.len() <= QUICKLY_FROZEN_BYTES {
+            return self.run_frozen_if_possible(&exposed);
         }
-        let (pre, description, took) = self.set_up_bare(None)?;
+        let (pre, description, took) = match self.set_up_bare(&exposed, None) {
+            Err(Refusal::Compile { message }) => {
+                return self.run_unfrozen(self.upload.component, message, None);
+            }
+            bare => bare?,
+        };
         if took > SLOW_CONFIGURE {
-            return self.run_frozen_if_possible();
+            return self.run_frozen_if_possible(&exposed);
         }
         let mib = self.upload.component.len() >> 20;
         let why =
@@ -164,15 +174,14 @@ impl Setup<'_> {
     }
 
     /// The frozen way; the other where that fails for reasons of the component's build, not of its behaviour.
-    fn run_frozen_if_possible(&self) -> Result<Outcome, Refusal> {
-        let readable = match freeze::readable(self.upload.component) {
+    fn run_frozen_if_possible(&self, exposed: &[u8]) -> Result<Outcome, Refusal> {
+        let readable = match freeze::readable(exposed) {
             Ok(readable) => readable,
-            Err(why) => return self.run_unfrozen(why, None),
+            Err(why) => return self.run_unfrozen(exposed, why, None),
         };
         match self.runtime.compile(&readable.component) {
-            Ok(component) => self.run_frozen(&readable, &component),
-            // If the component itself is at fault, this says so in its own terms.
-            Err(refusal) => self.run_unfrozen(refusal.to_string(), None),
+            Ok(component) => self.run_frozen(exposed, &readable, &component),
+            Err(refusal) => self.run_unfrozen(self.upload.component, refusal.to_string(), None),
         }
     }
 
@@ -199,7 +208,12 @@ impl Setup<'_> {
         Sources { component, config: &self.config, kind: manifest.kind }
     }
 
-    fn run_frozen(&self, readable: &Readable<'_>, component: &Component) -> Result<Outcome, Refusal> {
+    fn run_frozen(
+        &self,
+        exposed: &[u8],
+        readable: &Readable<'_>,
+        component: &Component,
+    ) -> Result<Outcome, Refusal> {
         let pre = self.link(component)?;
         let description = self.describe(&pre)?;
         let Configured { mut store, instance, .. } = self.configured(&pre)?;
@@ -209,21 +223,23 @@ impl Setup<'_> {
         drop(store);
         match frozen.and_then(|frozen| self.runtime.compile(&frozen).map_err(|r| r.to_string())) {
             Ok(frozen) => Ok((self.link(&frozen)?, Strategy::Frozen, description)),
-            Err(why) => self.run_unfrozen(why, Some(description)),
+            Err(why) => self.run_unfrozen(exposed, why, Some(description)),
         }
     }
 
-    fn run_unfrozen(&self, why: Why, known: Option<Description>) -> Result<Outcome, Refusal> {
-        let (pre, description, _) = self.set_up_bare(known)?;
+    /// Of bytes that are the component's own where the component itself may be at fault: so that the refusal is in its own terms.
+    fn run_unfrozen(&self, bytes: &[u8], why: Why, known: Option<Description>) -> Result<Outcome, Refusal> {
+        let (pre, description, _) = self.set_up_bare(bytes, known)?;
         Ok((pre, Strategy::PerCall { why }, description))
     }
 
     /// The component as it is, and what it took to configure it, if that was not tried before.
     fn set_up_bare(
         &self,
+        bytes: &[u8],
         known: Option<Description>,
     ) -> Result<(InstancePre<CallState>, Description, Duration), Refusal> {
-        let component = self.runtime.compile(self.upload.component)?;
+        let component = self.runtime.compile(bytes)?;
         let pre = self.link(&component)?;
         if let Some(description) = known {
             return Ok((pre, description, Duration::ZERO));
