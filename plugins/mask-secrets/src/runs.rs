@@ -1,18 +1,18 @@
 use std::ops::Range;
 
-use jackfield_sdk::text::{digit, narrow};
+use jackfield_sdk::text::narrow;
 
 /// How many separators may stand between two digits of a run.
 const SEPARATORS: usize = 3;
 
 /// Digits of one number, perhaps: groups of digits with a few separators between them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Run {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Run<'a> {
     /// Where the plus sign in front begins.
     pub(crate) plus: Option<usize>,
     /// The values of all digits.
-    pub(crate) digits: Vec<u8>,
-    pub(crate) groups: Vec<Group>,
+    pub(crate) digits: &'a [u8],
+    pub(crate) groups: &'a [Group],
     /// Where an x directly after the last digit ends: the check character of some identity numbers.
     pub(crate) x_end: Option<usize>,
 }
@@ -26,75 +26,131 @@ pub(crate) struct Group {
     pub(crate) digits: Range<usize>,
 }
 
-/// The watch for runs that can be of interest: a plus sign and seven digits, or eleven digits. Finds the runs of
-/// [`runs`], whole.
+/// All runs of one text after another, in the same memory.
+#[derive(Debug, Default)]
+pub(crate) struct Runs {
+    digits: Vec<u8>,
+    groups: Vec<Group>,
+    runs: Vec<Place>,
+}
+
+/// Where in [`Runs`] a run is.
+#[derive(Debug)]
+struct Place {
+    plus: Option<usize>,
+    digits: Range<usize>,
+    groups: Range<usize>,
+    x_end: Option<usize>,
+}
+
+/// The watch for runs that can be of interest: a plus sign and seven digits, or eleven digits. Finds such runs as
+/// [`Runs`] does, whole.
 pub(crate) fn watch() -> String {
     let d = "[0-9０-９]";
     let s = r"[ \u{a0}\u{3000}()（）\-－‐‑–]{0,3}";
     format!("(?:[+＋]{d}(?:{s}{d}){{6,}}|{d}(?:{s}{d}){{10,}})[xXｘＸ]?")
 }
 
-/// All runs of the text, however short.
-pub(crate) fn runs(text: &str) -> Vec<Run> {
-    let mut runs = Vec::new();
-    let mut rest = text.char_indices().peekable();
-    let mut plus = None;
-    while let Some((at, c)) = rest.next() {
-        match digit(c) {
-            Some(value) => {
-                let mut run = Run { plus, digits: Vec::new(), groups: Vec::new(), x_end: None };
-                run.push(at, c, value);
-                let (run, end) = grow(text, run, at + c.len_utf8());
-                while rest.next_if(|(at, _)| *at < end).is_some() {}
-                runs.push(run);
-                plus = None;
-            }
-            None => plus = (narrow(c) == '+').then_some(at),
+impl Runs {
+    /// Finds all runs of a text, however short, in place of those of the text before.
+    pub(crate) fn find(&mut self, text: &str) {
+        self.digits.clear();
+        self.groups.clear();
+        self.runs.clear();
+        let mut end = 0;
+        while let Some(start) = next_digit(text.as_bytes(), end) {
+            let plus = text[..start].chars().next_back().filter(|c| narrow(*c) == '+');
+            end = self.take(text, start, plus.map(|plus| start - plus.len_utf8()));
         }
     }
-    runs
+
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = Run<'_>> {
+        self.runs.iter().map(|place| Run {
+            plus: place.plus,
+            digits: &self.digits[place.digits.clone()],
+            groups: &self.groups[place.groups.clone()],
+            x_end: place.x_end,
+        })
+    }
+
+    /// Takes the run whose first digit is here. Says where its last one ends.
+    fn take(&mut self, text: &str, start: usize, plus: Option<usize>) -> usize {
+        let (digits, groups) = (self.digits.len(), self.groups.len());
+        let mut end = start;
+        loop {
+            let (from, first) = (end, self.digits.len());
+            while let Some((value, length)) = digit_at(text.as_bytes(), end) {
+                self.digits.push(value);
+                end += length;
+            }
+            self.groups.push(Group { at: from..end, digits: first - digits..self.digits.len() - digits });
+            match behind_separators(text, end) {
+                Some(next) => end = next,
+                None => break,
+            }
+        }
+        let x = text[end..].chars().next().filter(|c| narrow(*c).eq_ignore_ascii_case(&'x'));
+        self.runs.push(Place {
+            plus,
+            digits: digits..self.digits.len(),
+            groups: groups..self.groups.len(),
+            x_end: x.map(|x| end + x.len_utf8()),
+        });
+        end
+    }
 }
 
-/// Takes all that belongs to a run of which the first digit, which ends at `end`, is known. Says where it ends.
-fn grow(text: &str, mut run: Run, mut end: usize) -> (Run, usize) {
-    loop {
-        let mut after = text[end..].char_indices();
-        let mut separators = 0;
-        let found = loop {
-            match after.next() {
-                Some((at, c)) => match digit(c) {
-                    Some(value) => break Some((end + at, c, value)),
-                    None if is_separator(c) && separators < SEPARATORS => separators += 1,
-                    None => break None,
-                },
-                None => break None,
-            }
-        };
-        let Some((at, c, value)) = found else { break };
-        run.push(at, c, value);
-        end = at + c.len_utf8();
+/// The value of the digit that begins here, ASCII or full-width, and its length.
+fn digit_at(text: &[u8], at: usize) -> Option<(u8, usize)> {
+    match text.get(at..)? {
+        [digit @ b'0'..=b'9', ..] => Some((digit - b'0', 1)),
+        [WIDE, 0xbc, last @ 0x90..=0x99, ..] => Some((last - 0x90, 3)),
+        _ => None,
     }
-    let x = text[end..].chars().next().filter(|c| narrow(*c).eq_ignore_ascii_case(&'x'));
-    run.x_end = x.map(|x| end + x.len_utf8());
-    (run, end)
+}
+
+/// What full-width digits begin with, and some other characters.
+const WIDE: u8 = 0xef;
+
+/// Where the first digit from here on begins. Eight bytes at a time: most text has none.
+fn next_digit(text: &[u8], from: usize) -> Option<usize> {
+    const ONES: u64 = u64::MAX / 0xff;
+    // The lowest byte that is zero has its highest bit set, and none below it has.
+    let zeros = |bytes: u64| bytes.wrapping_sub(ONES) & !bytes & (ONES << 7);
+    let mut at = from;
+    while let Some(eight) = text.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+        let eight = u64::from_le_bytes(*eight);
+        // 0 to 9 are among the sixteen that begin with 3.
+        let perhaps =
+            zeros((eight & (ONES * 0xf0)) ^ (ONES * 0x30)) | zeros(eight ^ (ONES * u64::from(WIDE)));
+        if perhaps == 0 {
+            at += 8;
+            continue;
+        }
+        at += perhaps.trailing_zeros() as usize / 8;
+        if digit_at(text, at).is_some() {
+            return Some(at);
+        }
+        at += 1;
+    }
+    (at..text.len()).find(|at| digit_at(text, *at).is_some())
+}
+
+/// Where a digit stands behind a few separators.
+fn behind_separators(text: &str, end: usize) -> Option<usize> {
+    let mut after = text[end..].char_indices();
+    for _ in 0..SEPARATORS {
+        let (at, c) = after.next().filter(|(_, c)| is_separator(*c))?;
+        let next = end + at + c.len_utf8();
+        if digit_at(text.as_bytes(), next).is_some() {
+            return Some(next);
+        }
+    }
+    None
 }
 
 fn is_separator(c: char) -> bool {
     matches!(narrow(c), ' ' | '\u{a0}' | '(' | ')' | '-' | '‐' | '‑' | '–')
-}
-
-impl Run {
-    fn push(&mut self, at: usize, c: char, value: u8) {
-        let (text, digit) = (at..at + c.len_utf8(), self.digits.len());
-        self.digits.push(value);
-        match self.groups.last_mut() {
-            Some(group) if group.at.end == at => {
-                group.at.end = text.end;
-                group.digits.end += 1;
-            }
-            _ => self.groups.push(Group { at: text, digits: digit..digit + 1 }),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -108,7 +164,11 @@ mod tests {
             let x = run.x_end.map_or("", |_| "x");
             format!("{plus}{}{x}", run.groups.iter().map(group).collect::<Vec<_>>().join("|"))
         };
-        runs(text).into_iter().map(run).collect()
+        let mut runs = Runs::default();
+        // What was found before leaves nothing behind.
+        runs.find("+8 (12) 3x");
+        runs.find(text);
+        runs.iter().map(run).collect()
     }
 
     #[test]
