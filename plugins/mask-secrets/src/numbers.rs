@@ -69,6 +69,7 @@ const FEWEST_DIGITS: usize = 11;
 /// The longest number of digits of any secret.
 const MOST_DIGITS: usize = 19;
 
+#[inline(never)]
 fn secret_at(run: Run<'_>, from: usize, wanted: Wanted) -> Option<(Found<'_>, usize)> {
     if from == 0 && wanted.international {
         if let Some(found) = international(run) {
@@ -177,6 +178,7 @@ fn has_card_shape(groups: &[Group]) -> bool {
 }
 
 /// The check digit of cards (ISO/IEC 7812).
+#[inline(never)]
 fn luhn(digits: &[u8]) -> bool {
     let sum: u32 = digits
         .iter()

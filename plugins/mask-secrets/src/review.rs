@@ -34,9 +34,15 @@ impl MaskSecrets {
                 covers.push(Cover { at, text: mask.apply(secret.chars().filter(|c| c.is_alphanumeric())) });
             }
         }
-        // Found here and not taken from the hits, so that a number which the host cut, and whose end was held, is seen whole.
-        runs.find(text);
-        let mut hold_from = if window.final_ { None } else { self.open_end(window, runs) };
+        // Judged in the text and not in the hits, so that a number which the host cut, and whose end was held, is seen whole:
+        // that end is what the next window begins with.
+        let cut = self.number_hits(window).any(|hit| hit.cut);
+        if cut {
+            runs.find(text);
+        } else {
+            runs.find_at(text, self.number_hits(window).map(|hit| hit.at.start as usize));
+        }
+        let mut hold_from = if cut && !window.final_ { open_end(runs) } else { None };
         for found in runs.iter().flat_map(|run| secrets(run, self.wanted)) {
             let at = found.at();
             // What the held end would tear is held from its beginning, and found again with it.
@@ -68,21 +74,21 @@ impl MaskSecrets {
         Ok(Some(Verdict { window: index, replace, hold_bytes, stop: None }))
     }
 
-    /// Where the end of a number begins that the host could not hold any longer, if the window ends in one.
-    fn open_end(&self, window: &Window, runs: &Runs) -> Option<usize> {
-        let is_number = |hit: &&Hit| {
-            let watched = self.watches.get(hit.watch as usize);
-            watched.is_some_and(|watched| matches!(watched.meaning, Meaning::Numbers))
-        };
-        let cut = window.hits.iter().filter(is_number).any(|hit| hit.cut);
-        let run = runs.iter().next_back().filter(|_| cut)?;
-        let mut digits = 0;
-        let mut groups = run.groups.iter().rev().take_while(|group| {
-            digits += group.digits.len();
-            digits <= OPEN_DIGITS
-        });
-        groups.by_ref().last().map(|group| group.at.start)
+    fn number_hits<'a>(&'a self, window: &'a Window) -> impl Iterator<Item = &'a Hit> {
+        let meaning = |hit: &Hit| self.watches.get(hit.watch as usize).map(|watched| &watched.meaning);
+        window.hits.iter().filter(move |hit| matches!(meaning(hit), Some(Meaning::Numbers)))
     }
+}
+
+/// Where the end of a number begins that the host could not hold any longer, if the window ends in one.
+fn open_end(runs: &Runs) -> Option<usize> {
+    let run = runs.iter().next_back()?;
+    let mut digits = 0;
+    let groups = run.groups.iter().rev().take_while(|group| {
+        digits += group.digits.len();
+        digits <= OPEN_DIGITS
+    });
+    groups.last().map(|group| group.at.start)
 }
 
 /// Whether a place is inside, not at an end.

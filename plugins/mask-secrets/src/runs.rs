@@ -54,14 +54,30 @@ pub(crate) fn watch() -> String {
 impl Runs {
     /// Finds all runs of a text, however short, in place of those of the text before.
     pub(crate) fn find(&mut self, text: &str) {
+        self.clear();
+        let mut end = 0;
+        while let Some(start) = next_digit(text.as_bytes(), end) {
+            end = self.take_with_plus(text, start);
+        }
+    }
+
+    /// Likewise the run that a text begins with or in, and those at the places where the watch found one. Those left out
+    /// are too short to be a secret.
+    pub(crate) fn find_at(&mut self, text: &str, places: impl Iterator<Item = usize>) {
+        self.clear();
+        let mut end = 0;
+        for place in begins_in_run(text).then_some(0).into_iter().chain(places) {
+            match next_digit(text.as_bytes(), place) {
+                Some(start) if start >= end => end = self.take_with_plus(text, start),
+                _ => {}
+            }
+        }
+    }
+
+    fn clear(&mut self) {
         self.digits.clear();
         self.groups.clear();
         self.runs.clear();
-        let mut end = 0;
-        while let Some(start) = next_digit(text.as_bytes(), end) {
-            let plus = text[..start].chars().next_back().filter(|c| narrow(*c) == '+');
-            end = self.take(text, start, plus.map(|plus| start - plus.len_utf8()));
-        }
     }
 
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = Run<'_>> {
@@ -73,16 +89,21 @@ impl Runs {
         })
     }
 
+    /// Takes the run whose first digit is here, and the plus sign in front of it. Says where its last digit ends.
+    fn take_with_plus(&mut self, text: &str, start: usize) -> usize {
+        let before = &text.as_bytes()[..start];
+        let plus = ["+", "＋"].iter().find(|plus| before.ends_with(plus.as_bytes()));
+        self.take(text, start, plus.map(|plus| start - plus.len()))
+    }
+
     /// Takes the run whose first digit is here. Says where its last one ends.
+    #[inline(never)]
     fn take(&mut self, text: &str, start: usize, plus: Option<usize>) -> usize {
         let (digits, groups) = (self.digits.len(), self.groups.len());
         let mut end = start;
         loop {
             let (from, first) = (end, self.digits.len());
-            while let Some((value, length)) = digit_at(text.as_bytes(), end) {
-                self.digits.push(value);
-                end += length;
-            }
+            end = self.take_digits(text.as_bytes(), end);
             self.groups.push(Group { at: from..end, digits: first - digits..self.digits.len() - digits });
             match behind_separators(text, end) {
                 Some(next) => end = next,
@@ -98,6 +119,28 @@ impl Runs {
         });
         end
     }
+
+    /// Takes the digits that stand here. Says where the last one ends.
+    fn take_digits(&mut self, text: &[u8], mut end: usize) -> usize {
+        loop {
+            if let Some(eight) = eight_at(text, end) {
+                let values = eight ^ (ONES * u64::from(b'0'));
+                // The lowest byte above 9 gets its highest bit, and none below it does.
+                let others = (values.wrapping_add(ONES * (0x7f - 9)) | values) & HIGHEST;
+                let count = others.trailing_zeros() as usize / 8;
+                let length = self.digits.len() + count;
+                self.digits.extend_from_slice(&values.to_le_bytes());
+                self.digits.truncate(length);
+                end += count;
+                if count == 8 {
+                    continue;
+                }
+            }
+            let Some((value, length)) = digit_at(text, end) else { return end };
+            self.digits.push(value);
+            end += length;
+        }
+    }
 }
 
 /// The value of the digit that begins here, ASCII or full-width, and its length.
@@ -112,17 +155,20 @@ fn digit_at(text: &[u8], at: usize) -> Option<(u8, usize)> {
 /// What full-width digits begin with, and some other characters.
 const WIDE: u8 = 0xef;
 
+const ONES: u64 = u64::MAX / 0xff;
+const HIGHEST: u64 = ONES << 7;
+
+fn eight_at(text: &[u8], at: usize) -> Option<u64> {
+    text.get(at..)?.first_chunk().map(|eight| u64::from_le_bytes(*eight))
+}
+
 /// Where the first digit from here on begins. Eight bytes at a time: most text has none.
+// In a function of its own what the loop needs stays in registers.
+#[inline(never)]
 fn next_digit(text: &[u8], from: usize) -> Option<usize> {
-    const ONES: u64 = u64::MAX / 0xff;
-    // The lowest byte that is zero has its highest bit set, and none below it has.
-    let zeros = |bytes: u64| bytes.wrapping_sub(ONES) & !bytes & (ONES << 7);
     let mut at = from;
-    while let Some(eight) = text.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
-        let eight = u64::from_le_bytes(*eight);
-        // 0 to 9 are among the sixteen that begin with 3.
-        let perhaps =
-            zeros((eight & (ONES * 0xf0)) ^ (ONES * 0x30)) | zeros(eight ^ (ONES * u64::from(WIDE)));
+    while let Some(eight) = eight_at(text, at) {
+        let perhaps = perhaps_digits(eight);
         if perhaps == 0 {
             at += 8;
             continue;
@@ -136,17 +182,41 @@ fn next_digit(text: &[u8], from: usize) -> Option<usize> {
     (at..text.len()).find(|at| digit_at(text, *at).is_some())
 }
 
+/// The highest bit of the first byte with which a digit may begin. Those below it have none.
+fn perhaps_digits(eight: u64) -> u64 {
+    // The lowest byte that is zero gets its highest bit, and none below it does.
+    let zeros = |bytes: u64| bytes.wrapping_sub(ONES) & !bytes & HIGHEST;
+    // 0 to 9 are among the sixteen that begin with 3.
+    zeros((eight & (ONES * 0xf0)) ^ (ONES * 0x30)) | zeros(eight ^ (ONES * u64::from(WIDE)))
+}
+
+/// Whether a text begins with a run, or with separators inside of one.
+fn begins_in_run(text: &str) -> bool {
+    let number = text.strip_prefix(['+', '＋']).unwrap_or(text);
+    digit_at(number.as_bytes(), 0).is_some() || behind_separators(text, 0).is_some()
+}
+
 /// Where a digit stands behind a few separators.
-fn behind_separators(text: &str, end: usize) -> Option<usize> {
-    let mut after = text[end..].char_indices();
+fn behind_separators(text: &str, mut end: usize) -> Option<usize> {
     for _ in 0..SEPARATORS {
-        let (at, c) = after.next().filter(|(_, c)| is_separator(*c))?;
-        let next = end + at + c.len_utf8();
-        if digit_at(text.as_bytes(), next).is_some() {
-            return Some(next);
+        end += separator_at(text, end)?;
+        if digit_at(text.as_bytes(), end).is_some() {
+            return Some(end);
         }
     }
     None
+}
+
+/// The length of the separator that begins here.
+fn separator_at(text: &str, at: usize) -> Option<usize> {
+    match *text.as_bytes().get(at)? {
+        b' ' | b'(' | b')' | b'-' => Some(1),
+        // The others begin with one of these.
+        0xc2 | 0xe2 | 0xe3 | WIDE => {
+            text[at..].chars().next().filter(|c| is_separator(*c)).map(char::len_utf8)
+        }
+        _ => None,
+    }
 }
 
 fn is_separator(c: char) -> bool {
@@ -180,5 +250,70 @@ mod tests {
         assert_eq!(shown("11010519491231002X"), ["11010519491231002x"]);
         assert_eq!(shown("11010519491231002 X"), ["11010519491231002"]);
         assert_eq!(shown("no digits"), [""; 0]);
+    }
+
+    /// Texts of pieces that numbers are made of, drawn by a fixed sequence.
+    fn texts() -> impl Iterator<Item = String> {
+        const PIECES: [&str; 24] = [
+            "1",
+            "2",
+            "3",
+            "8",
+            "86",
+            "13800138000",
+            "4111",
+            "1111 1111",
+            "１",
+            "１３８",
+            "4111111111111111",
+            "0",
+            "+",
+            "＋",
+            " ",
+            "-",
+            "\u{3000}",
+            "（",
+            "x",
+            "Ｘ",
+            "，",
+            "a",
+            "11010519491231002",
+            "。字",
+        ];
+        let mut state = 1u32;
+        let mut draw = move |below: usize| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) as usize % below
+        };
+        (0..20_000).map(move |_| (0..draw(24)).map(|_| PIECES[draw(PIECES.len())]).collect())
+    }
+
+    #[test]
+    fn the_places_of_the_watch_hold_every_run_that_is_long_enough() {
+        let watch = regex::Regex::new(&watch()).expect("a watch");
+        let enough = |run: &Run<'_>| run.digits.len() >= if run.plus.is_some() { 7 } else { 11 };
+        let (mut all, mut some, mut seen) = (Runs::default(), Runs::default(), 0);
+        for text in texts() {
+            all.find(&text);
+            some.find_at(&text, watch.find_iter(&text).map(|hit| hit.start()));
+            let long: Vec<_> = all.iter().filter(enough).collect();
+            assert_eq!(some.iter().filter(enough).collect::<Vec<_>>(), long, "{text}");
+            seen += long.len();
+        }
+        assert!(seen > 10_000, "{seen}");
+    }
+
+    #[test]
+    fn a_run_that_a_text_begins_in_needs_no_place() {
+        for text in ["4111 2x", "+86 1", "＋１", " - 7", "\u{3000}7"] {
+            let mut runs = Runs::default();
+            runs.find_at(text, std::iter::empty());
+            assert_eq!(runs.iter().count(), 1, "{text}");
+        }
+        for text in ["", "a1", "    1", "，1", "- a"] {
+            let mut runs = Runs::default();
+            runs.find_at(text, std::iter::empty());
+            assert_eq!(runs.iter().count(), 0, "{text}");
+        }
     }
 }
