@@ -133,6 +133,27 @@ fn the_shipped_filter_masks_what_it_promises_on_every_way() {
 }
 
 #[test]
+fn a_pattern_on_which_backtracking_never_ends_is_matched_and_no_more() {
+    // Forty letters are cut in two to the power of some twenty-eight ways before such a matcher gives up.
+    let text = format!("{}b and more", "a".repeat(40));
+    let (host, _folder) = reciting(&Reciter::of(&text), &[]);
+    for (regex, expected) in [
+        ("(a|aa)+$", text.as_str()),
+        ("(a|aa)+c", &text),
+        ("(a*)*(a*)*c", &text),
+        ("(a|aa)+b", "[x] and more"),
+        ("(a|aa)+b and more$", "[x]"),
+    ] {
+        put_guest(&host.admin, "mask", &Guest::masking(regex, "[x]"));
+        for (path, body) in ways(&json!({})) {
+            let answer = twin(&host.api, path, &body).answer;
+            assert_eq!((answer.text(), answer.finish()), (expected, "stop"), "{regex}");
+        }
+    }
+    assert_eq!(host.metric("jackfield_policy_faults_total", ""), 0.0);
+}
+
+#[test]
 fn a_rule_that_is_changed_is_obeyed_by_the_next_answer() {
     let text = "one two three four";
     let (host, _folder) = reciting(&Reciter::of(text), &["mask-secrets"]);

@@ -80,7 +80,7 @@ pub(crate) struct ServeArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct DevArgs {
-    /// The project: its `plugins/` folder is built and watched.
+    /// The project: its `plugins/` folder is built and watched, or, where there is none, the policies in it.
     #[arg(default_value = ".", value_name = "DIR")]
     pub(crate) dir: PathBuf,
     #[command(flatten)]

@@ -5,8 +5,11 @@ use std::io::{self, IsTerminal};
 
 use tracing_subscriber::{EnvFilter, fmt::format::FmtSpan};
 
+/// Without `RUST_LOG`. The libraries named here tell of their daily work as if it were news.
+const DEFAULT: &str = "info,notify=warn,fjall=warn,lsm_tree=warn";
+
 pub(crate) fn start() {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,notify=warn"));
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(DEFAULT));
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_span_events(FmtSpan::CLOSE)

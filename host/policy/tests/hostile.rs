@@ -136,6 +136,24 @@ fn memory_without_end_is_cut_at_the_limit() {
 }
 
 #[test]
+fn a_request_as_large_as_the_memory_faults_alone() {
+    let limit_bytes = 2 << 20;
+    let mut small = upload(&Guest::new(World::Router));
+    small.manifest.limits.memory_bytes = limit_bytes;
+    let policy = Policy::prepare(&runtime(), small).expect("accepted");
+    let asked = |bytes: usize| {
+        let request = RouteRequest { last_user_text: "a".repeat(bytes), ..RouteRequest::default() };
+        policy.route(&turn(1), &request, &fleet()).map(|called| called.answer)
+    };
+    let fine = Ok(Decision::Answer("fine".into()));
+    for too_large in [limit_bytes as usize, 16 << 20] {
+        assert_eq!(asked(1 << 20), fine);
+        assert_eq!(asked(too_large), Err(Fault::Memory { limit_bytes }));
+    }
+    assert_eq!(asked(1), fine);
+}
+
+#[test]
 fn a_guest_that_copes_with_less_memory_is_not_at_fault() {
     let mut guest = Guest::new(World::Router);
     let fine = guest.work.clone();

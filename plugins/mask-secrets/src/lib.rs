@@ -18,6 +18,7 @@ use jackfield_sdk::{Description, Policy};
 
 use mask::Mask;
 use numbers::Wanted;
+use runs::Runs;
 
 /// The policy.
 #[derive(Debug)]
@@ -108,10 +109,11 @@ impl OutputFilter for MaskSecrets {
     }
 
     fn review(&self, windows: &[Window]) -> Result<Vec<Verdict>, String> {
-        let mut verdicts = Vec::new();
+        let mut verdicts = Vec::with_capacity(windows.len());
+        let mut runs = Runs::default();
         for (n, window) in windows.iter().enumerate() {
             let index = u32::try_from(n).map_err(|_| "too many windows")?;
-            verdicts.extend(self.review_window(index, window)?);
+            verdicts.extend(self.review_window(index, window, &mut runs)?);
         }
         Ok(verdicts)
     }

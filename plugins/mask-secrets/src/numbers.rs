@@ -20,36 +20,57 @@ pub(crate) struct Wanted {
     pub(crate) resident_id: bool,
 }
 
-/// A secret in a run, with the digits that count.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Found {
+/// A secret in a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Found<'a> {
     pub(crate) secret: Secret,
-    pub(crate) at: Range<usize>,
-    pub(crate) counting: Vec<char>,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    digits: &'a [u8],
+    /// Whether the check character is an x.
+    ends_in_x: bool,
+}
+
+impl Found<'_> {
+    pub(crate) fn at(&self) -> Range<usize> {
+        self.start..self.end
+    }
+
+    /// The digits that count, and the check character.
+    pub(crate) fn counting(&self) -> impl Iterator<Item = char> + Clone {
+        let digits = self.digits.iter().map(|digit| char::from(b'0' + digit));
+        digits.chain(self.ends_in_x.then_some('X'))
+    }
 }
 
 /// The secrets of a run: whole groups, from the left, the longest reading first.
 ///
 /// Never a part of a group, so nothing inside a longer row of digits is taken for a card or a phone.
-pub(crate) fn secrets(run: &Run, wanted: Wanted) -> Vec<Found> {
-    let mut found = Vec::new();
-    let mut from = 0;
-    while from < run.groups.len() {
-        match secret_at(run, from, wanted) {
-            Some((secret, groups)) => {
-                found.push(secret);
-                from += groups;
+pub(crate) fn secrets(run: Run<'_>, wanted: Wanted) -> impl Iterator<Item = Found<'_>> {
+    let fewest = if run.plus.is_some() { FEWEST_AFTER_PLUS } else { FEWEST_DIGITS };
+    let mut from = if run.digits.len() < fewest { run.groups.len() } else { 0 };
+    std::iter::from_fn(move || {
+        while from < run.groups.len() {
+            match secret_at(run, from, wanted) {
+                Some((found, groups)) => {
+                    from += groups;
+                    return Some(found);
+                }
+                None => from += 1,
             }
-            None => from += 1,
         }
-    }
-    found
+        None
+    })
 }
 
+/// The smallest number of digits of any secret, with a plus sign and without.
+const FEWEST_AFTER_PLUS: usize = 7;
+const FEWEST_DIGITS: usize = 11;
 /// The longest number of digits of any secret.
 const MOST_DIGITS: usize = 19;
 
-fn secret_at(run: &Run, from: usize, wanted: Wanted) -> Option<(Found, usize)> {
+#[inline(never)]
+fn secret_at(run: Run<'_>, from: usize, wanted: Wanted) -> Option<(Found<'_>, usize)> {
     if from == 0 && wanted.international {
         if let Some(found) = international(run) {
             return Some(found);
@@ -65,18 +86,17 @@ fn secret_at(run: &Run, from: usize, wanted: Wanted) -> Option<(Found, usize)> {
         let groups = &groups[..count];
         let digits = &run.digits[groups[0].digits.start..groups[count - 1].digits.end];
         let x_end = run.x_end.filter(|_| from + count == run.groups.len());
-        let start = run.plus.filter(|_| from == 0).unwrap_or(groups[0].at.start);
-        let end = groups[count - 1].at.end;
-        let found = |secret, at, digits: &[u8]| Found { secret, at, counting: counting(digits) };
+        let (start, end) = (groups[0].at.start, groups[count - 1].at.end);
+        let found = Found { secret: Secret::Card, start, end, digits, ends_in_x: false };
         let resident_id = wanted.resident_id.then(|| resident_id_end(digits, end, x_end)).flatten();
         if let Some(end) = resident_id {
-            let mut found = found(Secret::ResidentId, groups[0].at.start..end, digits);
-            found.counting.extend((digits.len() == 17).then_some('X'));
-            Some((found, count))
+            let ends_in_x = digits.len() == 17;
+            Some((Found { secret: Secret::ResidentId, end, ends_in_x, ..found }, count))
         } else if wanted.cards && is_card(groups, digits, wanted.known_issuers_only) {
-            Some((found(Secret::Card, groups[0].at.start..end, digits), count))
+            Some((found, count))
         } else if wanted.chinese_mobile && is_chinese_mobile(groups, digits) {
-            Some((found(Secret::Phone, start..end, digits), count))
+            let start = run.plus.filter(|_| from == 0).unwrap_or(start);
+            Some((Found { secret: Secret::Phone, start, ..found }, count))
         } else {
             None
         }
@@ -84,7 +104,7 @@ fn secret_at(run: &Run, from: usize, wanted: Wanted) -> Option<(Found, usize)> {
 }
 
 /// A plus sign and 7 to 15 digits; for China exactly its eleven.
-fn international(run: &Run) -> Option<(Found, usize)> {
+fn international(run: Run<'_>) -> Option<(Found<'_>, usize)> {
     let start = run.plus?;
     let mut best = None;
     for (n, group) in run.groups.iter().enumerate() {
@@ -93,16 +113,12 @@ fn international(run: &Run) -> Option<(Found, usize)> {
         if digits.len() > 15 || (china && digits.len() > 13) {
             break;
         }
-        if digits.len() >= 7 {
-            let counting = counting(digits);
-            best = Some((Found { secret: Secret::Phone, at: start..group.at.end, counting }, n + 1));
+        if digits.len() >= FEWEST_AFTER_PLUS {
+            let end = group.at.end;
+            best = Some((Found { secret: Secret::Phone, start, end, digits, ends_in_x: false }, n + 1));
         }
     }
     best
-}
-
-fn counting(digits: &[u8]) -> Vec<char> {
-    digits.iter().filter_map(|digit| char::from_digit((*digit).into(), 10)).collect()
 }
 
 /// Eleven digits from 13 to 19, perhaps after 86 or 0086. The first group is not shorter than the prefix of a network, so
@@ -162,6 +178,7 @@ fn has_card_shape(groups: &[Group]) -> bool {
 }
 
 /// The check digit of cards (ISO/IEC 7812).
+#[inline(never)]
 fn luhn(digits: &[u8]) -> bool {
     let sum: u32 = digits
         .iter()
@@ -204,7 +221,7 @@ fn is_issued(digits: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runs::runs;
+    use crate::runs::Runs;
 
     const ALL: Wanted = Wanted {
         cards: true,
@@ -219,8 +236,10 @@ mod tests {
     }
 
     fn found_with(text: &str, wanted: Wanted) -> Vec<(Secret, &str)> {
-        let all = runs(text).into_iter().flat_map(|run| secrets(&run, wanted));
-        all.map(|found| (found.secret, &text[found.at])).collect()
+        let mut runs = Runs::default();
+        runs.find(text);
+        let all = runs.iter().flat_map(|run| secrets(run, wanted));
+        all.map(|found| (found.secret, &text[found.at()])).collect()
     }
 
     #[test]

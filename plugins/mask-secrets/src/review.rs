@@ -4,7 +4,7 @@ use jackfield_sdk::Span;
 use jackfield_sdk::output_filtering::{Hit, Replacement, Verdict, Window};
 
 use crate::numbers::{Secret, secrets};
-use crate::runs::{Run, runs};
+use crate::runs::Runs;
 use crate::{MaskSecrets, Meaning};
 
 /// How many digits of a number that the host had to cut may belong to a secret that goes on behind the cut.
@@ -17,8 +17,13 @@ struct Cover {
 }
 
 impl MaskSecrets {
-    /// What to do with one window; none when it may pass as it is.
-    pub(crate) fn review_window(&self, index: u32, window: &Window) -> Result<Option<Verdict>, String> {
+    /// What to do with one window; none when it may pass as it is. `runs` is memory to work in.
+    pub(crate) fn review_window(
+        &self,
+        index: u32,
+        window: &Window,
+        runs: &mut Runs,
+    ) -> Result<Option<Verdict>, String> {
         let text = window.pending.as_str();
         let mut covers = Vec::new();
         for hit in &window.hits {
@@ -26,26 +31,32 @@ impl MaskSecrets {
             if let Meaning::Secret(mask) = &watched.meaning {
                 let at = hit.at.range();
                 let secret = text.get(at.clone()).ok_or("a hit outside the text")?;
-                let counting: Vec<char> = secret.chars().filter(|c| c.is_alphanumeric()).collect();
-                covers.push(Cover { at, text: mask.apply(&counting) });
+                covers.push(Cover { at, text: mask.apply(secret.chars().filter(|c| c.is_alphanumeric())) });
             }
         }
-        // Found here and not taken from the hits, so that a number which the host cut, and whose end was held, is seen whole.
-        let runs = runs(text);
-        let mut hold_from = if window.final_ { None } else { self.open_end(window, &runs) };
+        // Judged in the text and not in the hits, so that a number which the host cut, and whose end was held, is seen whole:
+        // that end is what the next window begins with.
+        let cut = self.number_hits(window).any(|hit| hit.cut);
+        if cut {
+            runs.find(text);
+        } else {
+            runs.find_at(text, self.number_hits(window).map(|hit| hit.at.start as usize));
+        }
+        let mut hold_from = if cut && !window.final_ { open_end(runs) } else { None };
         for found in runs.iter().flat_map(|run| secrets(run, self.wanted)) {
+            let at = found.at();
             // What the held end would tear is held from its beginning, and found again with it.
-            if let Some(from) = hold_from.filter(|from| tears(&found.at, *from)) {
-                hold_from = Some(from.min(found.at.start));
+            if let Some(from) = hold_from.filter(|from| tears(&at, *from)) {
+                hold_from = Some(from.min(at.start));
             }
             let mask = match found.secret {
                 Secret::Card => &self.card,
                 Secret::Phone => &self.phone,
                 Secret::ResidentId => &self.resident_id,
             };
-            covers.push(Cover { at: found.at, text: mask.apply(&found.counting) });
+            covers.push(Cover { at, text: mask.apply(found.counting()) });
         }
-        let covers = merge(covers);
+        merge(&mut covers);
         // A pattern's match is as long as it will ever be: one that would be torn goes now.
         if let Some(torn) = covers.iter().find(|cover| hold_from.is_some_and(|from| tears(&cover.at, from))) {
             hold_from = Some(torn.at.end);
@@ -63,21 +74,21 @@ impl MaskSecrets {
         Ok(Some(Verdict { window: index, replace, hold_bytes, stop: None }))
     }
 
-    /// Where the end of a number begins that the host could not hold any longer, if the window ends in one.
-    fn open_end(&self, window: &Window, runs: &[Run]) -> Option<usize> {
-        let is_number = |hit: &&Hit| {
-            let watched = self.watches.get(hit.watch as usize);
-            watched.is_some_and(|watched| matches!(watched.meaning, Meaning::Numbers))
-        };
-        let cut = window.hits.iter().filter(is_number).any(|hit| hit.cut);
-        let run = runs.last().filter(|_| cut)?;
-        let mut digits = 0;
-        let mut groups = run.groups.iter().rev().take_while(|group| {
-            digits += group.digits.len();
-            digits <= OPEN_DIGITS
-        });
-        groups.by_ref().last().map(|group| group.at.start)
+    fn number_hits<'a>(&'a self, window: &'a Window) -> impl Iterator<Item = &'a Hit> {
+        let meaning = |hit: &Hit| self.watches.get(hit.watch as usize).map(|watched| &watched.meaning);
+        window.hits.iter().filter(move |hit| matches!(meaning(hit), Some(Meaning::Numbers)))
     }
+}
+
+/// Where the end of a number begins that the host could not hold any longer, if the window ends in one.
+fn open_end(runs: &Runs) -> Option<usize> {
+    let run = runs.iter().next_back()?;
+    let mut digits = 0;
+    let groups = run.groups.iter().rev().take_while(|group| {
+        digits += group.digits.len();
+        digits <= OPEN_DIGITS
+    });
+    groups.last().map(|group| group.at.start)
 }
 
 /// Whether a place is inside, not at an end.
@@ -86,21 +97,18 @@ fn tears(at: &Range<usize>, place: usize) -> bool {
 }
 
 /// In order of their start, with those that overlap made one: the text of the longer stands for both.
-fn merge(mut covers: Vec<Cover>) -> Vec<Cover> {
+fn merge(covers: &mut Vec<Cover>) {
     covers.sort_by_key(|cover| (cover.at.start, std::cmp::Reverse(cover.at.end)));
-    let mut merged: Vec<Cover> = Vec::with_capacity(covers.len());
-    for cover in covers {
-        match merged.last_mut() {
-            Some(last) if cover.at.start < last.at.end => {
-                if cover.at.len() > last.at.len() {
-                    last.text = cover.text;
-                }
-                last.at.end = last.at.end.max(cover.at.end);
+    covers.dedup_by(|next, last| {
+        let overlap = next.at.start < last.at.end;
+        if overlap {
+            if next.at.len() > last.at.len() {
+                std::mem::swap(&mut last.text, &mut next.text);
             }
-            _ => merged.push(cover),
+            last.at.end = last.at.end.max(next.at.end);
         }
-    }
-    merged
+        overlap
+    });
 }
 
 #[cfg(test)]

@@ -45,7 +45,8 @@ fn replay(upload: Upload, log: &Path) -> Result<Replayed, Failure> {
     let replayed = replay.done();
     if replayed.calls == 0 {
         return Err(Failure::usage(format!(
-            "{} holds no call of `{name}` ({} of others): record some with [record] in jackfield.toml",
+            "{} holds no call of `{name}` ({} of others): record some with [record] in jackfield.toml; \
+             the server's log says where one could not be",
             log.display(),
             replayed.others
         )));

@@ -166,7 +166,8 @@ fn explained(failure: &CaseFailure) -> String {
 fn time(duration: Duration) -> String {
     match duration.as_micros() {
         micros @ 0..10_000 => format!("{micros} µs"),
-        micros => format!("{} ms", micros / 1000),
+        micros @ 10_000..10_000_000 => format!("{} ms", micros / 1000),
+        micros => format!("{} s", micros / 1_000_000),
     }
 }
 

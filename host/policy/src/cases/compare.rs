@@ -1,6 +1,6 @@
 //! Where an answer does not hold what a case expects.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Numbers are equal within this, relative to the larger: the contract has 32-bit floats.
 const TOLERANCE: f64 = 1e-5;
@@ -45,7 +45,7 @@ pub(super) fn differences(answer: &Value, expect: &Value) -> Vec<Difference> {
 
 fn at(path: &str, answer: &Value, expect: &Value, differences: &mut Vec<Difference>) {
     match (answer, expect) {
-        (Value::Object(answer), Value::Object(expect)) => {
+        (Value::Object(answer), Value::Object(expect)) if !are_other_cases(answer, expect) => {
             for (name, expect) in expect {
                 let found = answer.get(name).unwrap_or(&Value::Null);
                 at(&format!("{path}/{}", escape(name)), found, expect, differences);
@@ -64,6 +64,13 @@ fn at(path: &str, answer: &Value, expect: &Value, differences: &mut Vec<Differen
             found: answer.clone(),
         }),
     }
+}
+
+/// Whether these are two cases of a variant, `run` and `answer` say: then the found one is of interest, and not that the other
+/// is missing.
+fn are_other_cases(answer: &Map<String, Value>, expect: &Map<String, Value>) -> bool {
+    let missing = |(name, value): (&String, &Value)| !answer.contains_key(name) && !value.is_null();
+    answer.len() == 1 && expect.len() == 1 && expect.iter().all(missing)
 }
 
 fn close(a: Option<f64>, b: Option<f64>) -> bool {
@@ -113,6 +120,19 @@ mod tests {
         );
         assert_eq!(shown(&answer, json!({ "set": [] })), ["/set: expected [], found [{\"name\":\"a\"}]"]);
         assert!(shown(&answer, json!([]))[0].starts_with("the answer: "));
+    }
+
+    #[test]
+    fn where_another_case_is_found_it_is_shown() {
+        let run = json!({ "run": { "mode": "generate" } });
+        assert_eq!(
+            shown(&run, json!({ "answer": "hi" })),
+            ["the answer: expected {\"answer\":\"hi\"}, found {\"run\":{\"mode\":\"generate\"}}"]
+        );
+        let next = shown(&json!({ "next": run, "state": "s" }), json!({ "next": { "answer": "hi" } }));
+        assert!(next[0].starts_with("/next: expected {\"answer\":\"hi\"}, found {\"run\""), "{next:?}");
+        assert_eq!(shown(&run, json!({ "answer": null })), [""; 0]);
+        assert_eq!(shown(&run, json!({ "run": { "task": 1 } })), ["/run/task: expected 1, found null"]);
     }
 
     #[test]

@@ -125,7 +125,7 @@ fn details(policy: &Value, now: u64) -> String {
                 .as_u64()
                 .map_or("-".into(), |bytes| indicatif::BinaryBytes(bytes).to_string()),
         ),
-        ("calls", format!("{}, {} µs in the mean", said(&policy["stats"]["calls"]), mean(&policy["stats"]))),
+        ("calls", calls(&policy["stats"])),
         ("faults", pairs(&policy["stats"]["faults"])),
         ("earlier", if earlier.is_empty() { "none".into() } else { earlier }),
         ("breaker", breaker(&policy["breaker"])),
@@ -203,6 +203,13 @@ fn percent(share: f64) -> String {
 fn version(version: &Value) -> String {
     let digest = short(version["digest"].as_str().unwrap_or("-"));
     format!("{} ({digest})", said(&version["version"]))
+}
+
+fn calls(stats: &Value) -> String {
+    match mean(stats).as_str() {
+        "-" => said(&stats["calls"]),
+        mean => format!("{}, {mean} µs in the mean", said(&stats["calls"])),
+    }
 }
 
 fn mean(stats: &Value) -> String {
