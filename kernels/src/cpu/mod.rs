@@ -52,6 +52,16 @@ impl Isa {
     pub const ALL: [Isa; 7] =
         [Isa::Avx512Vnni, Isa::AvxVnni, Isa::Avx2, Isa::NeonI8mm, Isa::NeonDot, Isa::Neon, Isa::Scalar];
 
+    /// The best that this processor has.
+    pub fn best() -> Isa {
+        Isa::ALL.into_iter().find(|isa| isa.is_here()).unwrap_or(Isa::Scalar)
+    }
+
+    /// Whether this processor has it.
+    pub fn is_here(self) -> bool {
+        kernels_for(self).is_some()
+    }
+
     /// Its name for logs.
     pub fn name(self) -> &'static str {
         match self {
@@ -83,17 +93,18 @@ pub struct Cpu {
 impl Cpu {
     /// `threads` threads, the caller's among them (at least one), with the best instruction set here.
     pub fn new(threads: usize) -> Arc<Cpu> {
-        Self::build(threads, best())
+        Self::build(threads, kernels_for(Isa::best()).unwrap_or(&scalar::Scalar))
     }
 
     /// A thread for each of these cores, by the system's numbers; each stays on its own. The first is for the thread that
     /// calls the operations: see [`Cpu::tie_caller`].
     ///
     /// # Errors
-    /// [`KernelError::NoCore`] where the process may not have one of them.
-    pub fn on_cores(cores: &[usize]) -> Result<Arc<Cpu>, KernelError> {
-        let threads = cores.len();
-        Ok(Self::place(threads, Cores::new(cores)?, best()))
+    /// [`KernelError::NoCore`] where the process may not have one of them, [`KernelError::NoIsa`] where the processor lacks
+    /// the instruction set.
+    pub fn on_cores(cores: &[usize], isa: Isa) -> Result<Arc<Cpu>, KernelError> {
+        let kernels = kernels_for(isa).ok_or_else(|| no(isa))?;
+        Ok(Self::place(cores.len(), Cores::new(cores)?, kernels))
     }
 
     /// Ties the calling thread to the first of the cores that were given, if any were.
@@ -101,9 +112,12 @@ impl Cpu {
         self.cores.tie(0);
     }
 
-    /// The same with a given instruction set; `None` where the processor lacks it.
-    pub fn with_isa(threads: usize, isa: Isa) -> Option<Arc<Cpu>> {
-        Some(Self::build(threads, kernels_for(isa)?))
+    /// The same as [`new`](Self::new) with a given instruction set.
+    ///
+    /// # Errors
+    /// [`KernelError::NoIsa`] where the processor lacks it.
+    pub fn with_isa(threads: usize, isa: Isa) -> Result<Arc<Cpu>, KernelError> {
+        Ok(Self::build(threads, kernels_for(isa).ok_or_else(|| no(isa))?))
     }
 
     fn build(threads: usize, kernels: &'static dyn Kernels) -> Arc<Cpu> {
@@ -176,8 +190,8 @@ impl Cpu {
     }
 }
 
-fn best() -> &'static dyn Kernels {
-    Isa::ALL.into_iter().find_map(kernels_for).unwrap_or(&scalar::Scalar)
+fn no(isa: Isa) -> KernelError {
+    KernelError::NoIsa { isa, here: Isa::ALL.into_iter().filter(|isa| isa.is_here()).collect() }
 }
 
 /// The kernels for an instruction set, where this processor has it.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jackfield_engine::{DiskTier, EngineConfig, KvStore, KvType, RemoteTier};
+use jackfield_kernels::Isa;
 use jackfield_policy::RecordSettings;
 use jackfield_server::{ServerConfig, VerifyConfig};
 use schemars::JsonSchema;
@@ -47,6 +48,9 @@ pub(super) struct File {
     pub(super) threads: Option<usize>,
     /// Ties the threads of the engine to these cores, one for each.
     pub(super) cores: Option<Vec<usize>>,
+    /// The instruction set of the engine, in place of the best that the processor has: for hosts that are to compute the same to
+    /// the bit.
+    pub(super) isa: Option<IsaName>,
     /// Keys of the API; without any it is open, which is allowed on loopback only.
     pub(super) keys: Vec<Key>,
     /// Sizes and limits of the engine.
@@ -140,6 +144,18 @@ pub(super) enum KvStoreName {
     Same,
 }
 
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum IsaName {
+    Scalar,
+    Avx2,
+    AvxVnni,
+    Avx512Vnni,
+    Neon,
+    NeonDot,
+    NeonI8mm,
+}
+
 /// Names and limits of the HTTP side.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -202,6 +218,20 @@ impl From<KvStoreName> for KvStore {
         match name {
             KvStoreName::Int8 => KvStore::Int8,
             KvStoreName::Same => KvStore::Same,
+        }
+    }
+}
+
+impl From<IsaName> for Isa {
+    fn from(name: IsaName) -> Isa {
+        match name {
+            IsaName::Scalar => Isa::Scalar,
+            IsaName::Avx2 => Isa::Avx2,
+            IsaName::AvxVnni => Isa::AvxVnni,
+            IsaName::Avx512Vnni => Isa::Avx512Vnni,
+            IsaName::Neon => Isa::Neon,
+            IsaName::NeonDot => Isa::NeonDot,
+            IsaName::NeonI8mm => Isa::NeonI8mm,
         }
     }
 }

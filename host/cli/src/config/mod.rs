@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use jackfield_engine::{ConfigError as EngineConfigError, EngineConfig, InvalidServer, StartError};
+use jackfield_kernels::Isa;
 use jackfield_policy::{RecordSettings, SignatureError, TrustedKeys};
 use jackfield_server::{ApiKey, ConfigError as ServerError, ServerConfig};
 
@@ -38,6 +39,8 @@ pub(crate) struct Settings {
     pub(crate) threads: usize,
     /// One for each thread; none where the system may move them.
     pub(crate) cores: Option<Vec<usize>>,
+    /// The best that the processor has where it is not given.
+    pub(crate) isa: Option<Isa>,
     pub(crate) engine: EngineConfig,
     pub(crate) server: ServerConfig,
     /// Where sessions are kept.
@@ -159,6 +162,7 @@ impl Settings {
             policies: args.policies.clone().or(file.policies),
             threads: args.threads.or(file.threads).or(cores).unwrap_or_else(default_threads),
             cores: file.cores,
+            isa: file.isa.map(Isa::from),
             engine: file.engine.over(EngineConfig::default(), &state)?,
             state,
             server: ServerConfig {

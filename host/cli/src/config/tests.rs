@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use jackfield_engine::{KvStore, KvType};
+use jackfield_kernels::Isa;
 use jackfield_server::{OnConflict, OnExpired, RecallBy, SessionConfig};
 
 use super::*;
@@ -92,6 +93,16 @@ fn there_is_a_thread_for_each_core_that_is_named() {
     let error = refusal("threads = 2\ncores = [0]", &[]);
     assert!(error.contains("threads is 2 and there are 1 cores"), "{error}");
     assert!(refusal("cores = []", &[]).contains("cores is empty"));
+}
+
+#[test]
+fn every_instruction_set_can_be_named() {
+    for isa in Isa::ALL {
+        let found = settings(&format!("isa = '{}'", isa.name()), &[]).expect("good");
+        assert_eq!(found.isa, Some(isa));
+    }
+    assert_eq!(settings("", &[]).expect("good").isa, None);
+    assert!(refusal("isa = 'sse9'", &[]).contains("`avx2`"));
 }
 
 #[test]
