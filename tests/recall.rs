@@ -7,7 +7,7 @@ mod support;
 
 use std::path::Path;
 
-use jackfield_dialog::{PastTurn, Session};
+use jackfield_dialog::{Embedding, Message, PastTurn, Role, Session, Sought};
 use jackfield_model::Embedder;
 use jackfield_testkit::admin::{accepted, manifest, put};
 use jackfield_testkit::answer::{CHAT, chat, whole, with};
@@ -154,6 +154,43 @@ fn a_request_or_a_policy_says_what_to_go_back_to() {
     assert!(traced(&reply).starts_with("back to turn 5"), "{}", traced(&reply));
 }
 
+const CHINESE: [&str; 5] = [
+    "我打算四月去京都旅游，京都有什么值得看的寺庙？",
+    "京都的寺庙住几天才看得完？",
+    "我用酸面团烤面包，可是面包总是发不起来，哪里出了错？",
+    "护照下个月到期，申请日本签证之前要先换护照吗？",
+    "我的Docker容器一启动就报OOM错误，exit code 137，是什么原因？",
+];
+
+#[test]
+fn chinese_topics_are_found_by_their_words_before_and_after_a_restart() {
+    let state = tempfile::tempdir().expect("a folder");
+    let mut host = host("phrases", Some(state.path()));
+    let system = json!({"role": "system", "content": SYSTEM});
+    for text in CHINESE {
+        let messages = json!([system, {"role": "user", "content": text}]);
+        whole(&host.api, CHAT, &with(turn(text), json!({"messages": messages})));
+    }
+    let segments = json!([{"turns": [1, 2]}, {"turns": [3]}, {"turns": [4]}, {"turns": [5]}]);
+    assert_eq!(shown(&host.api)["segments"], segments);
+    assert_eq!(host.metric("jackfield_session_turns_without_vector_total", "foreign"), 5.0);
+    goes_on_from(&host, &turn("回到刚才说的京都，先去哪座寺庙？"), "s;turn=6;resumes=2", &[1, 2]);
+    // Nothing of the kind was said; and two are meant alike.
+    let note = |host: &RunningHost, said: &str| {
+        let reply = host.api.post(CHAT, &turn(said));
+        reply.header("x-jackfield-session").expect("a session").to_owned()
+    };
+    assert_eq!(note(&host, "还是说说昨天那部电影吧"), "s;turn=7;resumes=none");
+    assert_eq!(note(&host, "之前聊的面包和签证"), "s;turn=8;resumes=none");
+
+    host.terminate();
+    assert!(host.wait().success(), "{}", host.log());
+    let host = self::host("phrases", Some(state.path()));
+    assert_eq!(note(&host, "回到刚才的ｄｏｃｋｅｒ错误１３７"), "s;turn=9;resumes=5");
+    assert_eq!(note(&host, "說回簽證"), "s;turn=10;resumes=none", "other characters");
+    assert_eq!(note(&host, "说回护照，旧的要剪角吗？"), "s;turn=11;resumes=4");
+}
+
 #[test]
 fn where_recall_is_off_a_turn_goes_on_and_without_a_session_there_is_none() {
     let host = RunningHost::start(&HostOptions { model: tiny_model_file(), ..HostOptions::default() });
@@ -175,6 +212,9 @@ struct Topics {
     turns: Vec<(String, String, String)>,
     /// What asks for a topic once all of it was said, and for which.
     back: Vec<(String, String)>,
+    /// What asks for none of them, or for two.
+    #[serde(default)]
+    nothing: Vec<String>,
 }
 
 /// What of some dialogs was told right.
@@ -187,17 +227,25 @@ struct Figures {
     asked: usize,
     found: usize,
     found_wrong: usize,
+    asked_for_nothing: usize,
+    found_for_nothing: usize,
 }
 
 impl Figures {
     fn take(&mut self, dialog: &Topics, embedder: &Embedder) {
-        let embed = |text: &str| embedder.embed(text).expect("a vector");
+        let embed = |text: &str| {
+            let vector = embedder.knows(text).then(|| embedder.embed(text).expect("a vector"))?;
+            Some(Embedding { vector, model: embedder.fingerprint() })
+        };
         let mut session = Session::default();
         for (number, (topic, said, answer)) in (1_u32..).zip(&dialog.turns) {
-            session.push(PastTurn::default());
-            let (question, both) = (embed(said), embed(&format!("{said}\n{answer}")));
-            let sum: Vec<f32> = question.iter().zip(&both).map(|(question, both)| question + both).collect();
-            session.place_last(Some(&sum));
+            let messages = vec![Message::plain(Role::User, said), Message::plain(Role::Assistant, answer)];
+            session.push(PastTurn { messages, ..PastTurn::default() });
+            let sum = embed(said).zip(embed(&format!("{said}\n{answer}"))).map(|(question, mut both)| {
+                both.vector.iter_mut().zip(&question.vector).for_each(|(both, question)| *both += question);
+                both
+            });
+            session.place_last(sum.as_ref());
             let Some((before, _, _)) = (number as usize).checked_sub(2).map(|at| &dialog.turns[at]) else {
                 continue;
             };
@@ -210,21 +258,28 @@ impl Figures {
             *all += 1;
             *hits += usize::from(!goes_on);
         }
+        let back = |said: &str| {
+            let (named, beside) = said.split_once(['，', ',', ':', '.']).unwrap_or((said, ""));
+            let embedding = embed(said);
+            session.recall(&Sought { embedding: embedding.as_ref(), named, beside, may_stay: true })
+        };
         for (said, topic) in &dialog.back {
             let last = dialog.turns.iter().rposition(|(own, _, _)| own == topic).expect("it was spoken of");
             self.asked += 1;
-            if let Some(found) = session.recall(&embed(said), true) {
+            if let Some(found) = back(said) {
                 let right = found.turn as usize == last + 1;
                 *(if right { &mut self.found } else { &mut self.found_wrong }) += 1;
             }
         }
+        self.asked_for_nothing += dialog.nothing.len();
+        self.found_for_nothing += dialog.nothing.iter().filter(|said| back(said).is_some()).count();
     }
 }
 
 /// The thresholds were chosen on `rules`; `report` was written after that, and `astray` is what the smallest model answers.
-/// Chinese is what this model for vectors cannot do: printed, and not held to anything but that it harms nothing.
+/// Chinese is told apart by its words, since this model for vectors does not know it.
 #[test]
-fn topics_are_told_apart_in_the_language_of_the_model() {
+fn topics_are_told_apart() {
     let embedder = Embedder::load(&support::embeddings_folder()).expect("the model");
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("recall/topics.json");
     let text = std::fs::read_to_string(path).expect("the dialogs");
@@ -243,6 +298,9 @@ fn topics_are_told_apart_in_the_language_of_the_model() {
     }
     assert!(rules.found >= 12 && rules.found_wrong <= 2, "{rules:?}");
     assert_eq!((report.found, astray.found), (report.asked, astray.asked));
-    let chinese = figures("zh", "rules");
-    assert_eq!(chinese.found_wrong + chinese.others_taken_for_changes, 0, "{chinese:?}");
+    for chinese in [figures("zh", "rules"), figures("zh", "report")] {
+        assert!(chinese.found * 4 >= chinese.asked * 3, "{chinese:?}");
+        assert!(chinese.found_wrong * 8 <= chinese.asked, "{chinese:?}");
+        assert_eq!(chinese.found_for_nothing, 0, "{chinese:?}");
+    }
 }

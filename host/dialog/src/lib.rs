@@ -23,6 +23,7 @@ mod redis;
 mod segment;
 mod session;
 mod store;
+mod terms;
 
 pub use aging::Clock;
 pub use dialog::{Dialog, Slot, Value};
@@ -33,7 +34,8 @@ pub use message::{Message, Role};
 #[cfg(feature = "redis-store")]
 pub use redis::{ConnectError, RedisConfig, RedisStore};
 pub use segment::{
-    LEAST_TO_GO_ON, LEAST_TO_RECALL, LEAST_TO_RETURN, MOST_SEGMENTS, Recalled, Segment, Vector,
+    Embedding, LEAST_TO_GO_ON, LEAST_TO_RECALL, LEAST_TO_RETURN, MOST_SEGMENTS, Recalled, Segment, Sought,
+    Vector,
 };
-pub use session::{Change, Parent, PastTurn, Session, SlotConflict};
+pub use session::{ANSWER_BYTES, Change, Parent, PastTurn, SAID_BYTES, Session, SlotConflict};
 pub use store::{BoxFuture, Found, Listed, SessionStore, StoreError, Version};

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Session;
+use crate::terms::Terms;
+use crate::{PastTurn, Session};
 
 /// Segments of one session; then the one that was spoken of longest ago is forgotten. Two that are united would be like
 /// everything a little and like nothing enough.
@@ -21,6 +22,42 @@ pub const LEAST_TO_RETURN: f32 = 0.4;
 /// at 0.22 and less to others.
 pub const LEAST_TO_RECALL: f32 = 0.25;
 
+/// A turn that has no vector, shares no word with the running segment, and says so much that was not said in it, in words or pairs of
+/// characters, is about something else. Chosen on the Chinese dialogs of the `rules` split.
+const LEAST_NEW: f32 = 7.2;
+
+/// In words that no other segment has: what speaks for an earlier segment where it is asked for, and where it is not.
+const LEAST_WORDS_TO_RECALL: f32 = 1.0;
+/// See [`LEAST_WORDS_TO_RECALL`].
+const LEAST_WORDS_TO_RETURN: f32 = 2.5;
+
+/// So much more must speak for a segment than for the next best: a wrong one is worse than none.
+const CLEARLY: f32 = 1.5;
+/// What is said beside the words that name a topic counts for so much of them.
+const BESIDE: f32 = 0.5;
+
+/// The vector of a text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Embedding {
+    /// Of any length but 0.
+    pub vector: Vec<f32>,
+    /// Which model made it; not 0. Vectors of two models are not compared.
+    pub model: u64,
+}
+
+/// What is to be gone back to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sought<'a> {
+    /// The vector of what is said, where there is one.
+    pub embedding: Option<&'a Embedding>,
+    /// The words that name it.
+    pub named: &'a str,
+    /// What is said beside them.
+    pub beside: &'a str,
+    /// The segment that runs is in the race, and none is found where it wins.
+    pub may_stay: bool,
+}
+
 /// Turns of a session that are about one thing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
@@ -29,6 +66,8 @@ pub struct Segment {
     pub turns: Vec<u32>,
     /// The sum of their unit vectors, as far as they have one.
     pub sum: Vector,
+    /// The model that made these; 0 for none, or one that is not known.
+    pub model: u64,
 }
 
 /// A vector in 16 bits a number: with 8, what one turn adds to the sum of a hundred would be lost in the rounding.
@@ -47,8 +86,10 @@ pub struct Vector {
 pub struct Recalled {
     /// Its last turn, counted from 1.
     pub turn: u32,
-    /// How like it is, -1 to 1.
+    /// How like it is, -1 to 1; by words, the share of what speaks for any segment that speaks for this one.
     pub likeness: f32,
+    /// It was found by the words in it, not by its vector.
+    pub by_words: bool,
 }
 
 impl Segment {
@@ -61,7 +102,7 @@ impl Segment {
     /// had not begun.
     pub(crate) fn until(&self, turn: u32) -> Option<Segment> {
         let turns: Vec<u32> = self.turns.iter().copied().filter(|own| *own <= turn).collect();
-        (!turns.is_empty()).then(|| Segment { turns, sum: self.sum.clone() })
+        (!turns.is_empty()).then(|| Segment { turns, ..self.clone() })
     }
 
     pub(crate) fn size_bytes(&self) -> usize {
@@ -69,58 +110,149 @@ impl Segment {
     }
 }
 
+impl Segment {
+    /// How like a vector it is; none where they cannot be compared.
+    fn likeness(&self, Embedding { vector, model }: &Embedding) -> Option<f32> {
+        let is_comparable = self.model == *model && self.sum.width() == vector.len();
+        is_comparable.then(|| self.sum.likeness(vector))
+    }
+
+    /// Takes a turn up. Another model's vectors give way: what is asked later is asked of this one.
+    fn push(&mut self, turn: u32, embedding: Option<&Embedding>) {
+        self.turns.push(turn);
+        let Some(Embedding { vector, model }) = embedding else { return };
+        if self.model == *model && self.sum.width() == vector.len() {
+            self.sum.add(vector);
+        } else {
+            (self.sum, self.model) = (Vector::of(vector), *model);
+        }
+    }
+}
+
 impl Session {
     /// Puts the last turn into a segment, once it was [pushed](Session::push): that of the turn it follows, an earlier one
-    /// that it returns to, or a new one. `vector` is of what was said in it; without one it stays with the turn it follows.
-    pub fn place_last(&mut self, vector: Option<&[f32]>) {
+    /// that it returns to, or a new one. `embedding` is of what was said in it; where there is none to compare, its words tell.
+    pub fn place_last(&mut self, embedding: Option<&Embedding>) {
         let number = self.turn_count();
         let Some(turn) = self.turns.last() else { return };
         let (follows, is_recalled) = (self.follows(number), turn.resumes.is_some());
         // One that was gone back to may have got a turn from another host meanwhile.
-        let goes_on = |segment: &Segment| match is_recalled {
+        let is_running = |segment: &Segment| match is_recalled {
             true => segment.turns.contains(&follows),
             false => segment.last() == follows,
         };
-        let running = self.segments.iter().position(|segment| follows > 0 && goes_on(segment));
-        let vector = vector.and_then(unit);
-        let place = match (&vector, running) {
-            (None, running) => running,
-            (Some(_), Some(running)) if is_recalled => Some(running),
-            (Some(vector), running) => running
-                .filter(|running| self.segments[*running].sum.likeness(vector) >= LEAST_TO_GO_ON)
-                .or_else(|| self.most_like(vector, LEAST_TO_RETURN, |_| true).map(|(place, _)| place)),
+        let running = self.segments.iter().position(|segment| follows > 0 && is_running(segment));
+        let embedding = embedding.and_then(unit);
+        let place = match running {
+            Some(running) if is_recalled || self.goes_on(running, turn, embedding.as_ref()) => Some(running),
+            _ => self.returns_to(turn, embedding.as_ref()),
         };
-        match (place, vector) {
-            (Some(place), vector) => {
-                let segment = &mut self.segments[place];
-                segment.turns.push(number);
-                vector.iter().for_each(|vector| segment.sum.add(vector));
-            }
-            (None, Some(vector)) => {
-                self.segments.push(Segment { turns: vec![number], sum: Vector::of(&vector) });
+        let says_something = || Terms::of(turn.question_and_answer().0) != Terms::default();
+        match place {
+            Some(place) => self.segments[place].push(number, embedding.as_ref()),
+            None if embedding.is_some() || says_something() => {
+                let mut segment = Segment::default();
+                segment.push(number, embedding.as_ref());
+                self.segments.push(segment);
                 self.forget_segments();
             }
-            (None, None) => {}
+            None => {}
         }
     }
 
-    /// The earlier segment that a text with this vector speaks of; none when none is like enough. With `may_stay`, the
-    /// segment that runs is in the race, and none is found where it wins.
-    pub fn recall(&self, vector: &[f32], may_stay: bool) -> Option<Recalled> {
-        let vector = unit(vector)?;
+    /// Whether a turn is about what the running segment is about.
+    fn goes_on(&self, running: usize, turn: &PastTurn, embedding: Option<&Embedding>) -> bool {
+        let segment = &self.segments[running];
+        if let Some(likeness) = embedding.and_then(|embedding| segment.likeness(embedding)) {
+            return likeness >= LEAST_TO_GO_ON;
+        }
+        let (question, answer) = turn.question_and_answer();
+        let known = self.terms(segment);
+        let (asked, mut said) = (Terms::of(question), Terms::of(question));
+        said.add(answer);
+        said.shared(&known) > 0 || asked.beyond(&known) < LEAST_NEW
+    }
+
+    /// The segment that a turn which leaves the running one goes on with.
+    fn returns_to(&self, turn: &PastTurn, embedding: Option<&Embedding>) -> Option<usize> {
+        let by_vector = embedding.and_then(|embedding| self.most_like(embedding, LEAST_TO_RETURN, |_| true));
+        let question = turn.question_and_answer().0;
+        let by_words = || match embedding {
+            Some(_) => None,
+            None => self.by_words(question, "", LEAST_WORDS_TO_RETURN, |_| true),
+        };
+        by_vector.or_else(by_words).map(|(place, _)| place)
+    }
+
+    /// The earlier segment that is spoken of; none when none clearly is. By vectors where there are any to compare, and by words
+    /// for the rest.
+    pub fn recall(&self, sought: &Sought<'_>) -> Option<Recalled> {
         let now = self.turn_count();
-        let is_open = |segment: &Segment| may_stay || segment.last() != now;
-        let (place, likeness) = self.most_like(&vector, LEAST_TO_RECALL, is_open)?;
+        let is_open = |segment: &Segment| sought.may_stay || segment.last() != now;
+        let embedding = sought.embedding.and_then(unit);
+        let comparable = |place: usize| {
+            embedding.as_ref().is_some_and(|embedding| self.segments[place].likeness(embedding).is_some())
+        };
+        let by_vector = embedding.as_ref().and_then(|it| self.most_like(it, LEAST_TO_RECALL, is_open));
+        let by_words = self.by_words(sought.named, sought.beside, LEAST_WORDS_TO_RECALL, is_open);
+        let ((place, likeness), by_words) = match (by_vector, by_words) {
+            // Of a segment without a vector only its words can speak.
+            (Some(_), Some(found)) if !comparable(found.0) => (found, true),
+            (Some(found), _) => (found, false),
+            (None, found) => (found?, true),
+        };
         let turn = self.segments[place].last();
-        (turn != now).then_some(Recalled { turn, likeness })
+        (turn != now).then_some(Recalled { turn, likeness, by_words })
+    }
+
+    /// The segment that clearly shares the most words, of some, with the share that it has of all that speaks for any.
+    fn by_words(
+        &self,
+        named: &str,
+        beside: &str,
+        least: f32,
+        of: impl Fn(&Segment) -> bool,
+    ) -> Option<(usize, f32)> {
+        let texts: Vec<Terms> = self.segments.iter().map(|segment| self.terms(segment)).collect();
+        let named = Terms::of(named);
+        let beside = Terms::of(beside).without(&named);
+        let names_nothing = named == Terms::default();
+        let spoken = named.evidence(&texts).into_iter().zip(beside.evidence(&texts)).zip(&self.segments);
+        let spoken =
+            spoken.map(|((named, beside), segment)| match of(segment) && (names_nothing || named > 0.0) {
+                true => named + BESIDE * beside,
+                false => 0.0,
+            });
+        let mut ranked: Vec<(usize, f32)> = spoken.enumerate().collect();
+        ranked.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+        let all: f32 = ranked.iter().map(|(_, by)| by).sum();
+        let (place, best) = *ranked.first()?;
+        let next = ranked.get(1).map_or(0.0, |(_, by)| *by);
+        (best >= least && best >= CLEARLY * next).then(|| (place, best / all))
+    }
+
+    /// The words of a segment's turns.
+    fn terms(&self, segment: &Segment) -> Terms {
+        let mut terms = Terms::default();
+        let index = |turn: &u32| (*turn as usize).checked_sub(1);
+        for turn in segment.turns.iter().filter_map(index).filter_map(|index| self.turns.get(index)) {
+            let (question, answer) = turn.question_and_answer();
+            terms.add(question);
+            terms.add(answer);
+        }
+        terms
     }
 
     /// The most like of some segments, of those that are at least so like.
-    fn most_like(&self, vector: &[f32], least: f32, of: impl Fn(&Segment) -> bool) -> Option<(usize, f32)> {
-        let like = |(place, segment): (usize, &Segment)| (place, segment.sum.likeness(vector));
+    fn most_like(
+        &self,
+        embedding: &Embedding,
+        least: f32,
+        of: impl Fn(&Segment) -> bool,
+    ) -> Option<(usize, f32)> {
         let segments = self.segments.iter().enumerate().filter(|(_, segment)| of(segment));
-        let best = segments.map(like).max_by(|a, b| a.1.total_cmp(&b.1));
-        best.filter(|(_, likeness)| *likeness >= least)
+        let like = segments.filter_map(|(place, segment)| Some((place, segment.likeness(embedding)?)));
+        like.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, likeness)| *likeness >= least)
     }
 
     fn forget_segments(&mut self) {
@@ -171,10 +303,11 @@ impl Vector {
     }
 }
 
-/// The vector of length 1 in the same direction; none without one.
-fn unit(vector: &[f32]) -> Option<Vec<f32>> {
+/// With the vector of length 1 in the same direction; none without one.
+fn unit(Embedding { vector, model }: &Embedding) -> Option<Embedding> {
     let length = vector.iter().map(|value| value * value).sum::<f32>().sqrt();
-    (length.is_finite() && length > 0.0).then(|| vector.iter().map(|value| value / length).collect())
+    (length.is_finite() && length > 0.0)
+        .then(|| Embedding { vector: vector.iter().map(|value| value / length).collect(), model: *model })
 }
 
 /// Bytes as bytes, where the format has them; serde writes a list of numbers of its own accord.

@@ -4,7 +4,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Dialog, Message, Segment, Slot};
+use crate::{Dialog, Message, Role, Segment, Slot};
+
+/// Of what a user says, the bytes that are looked at for its topic: it is named early, and long texts take long.
+pub const SAID_BYTES: usize = 600;
+/// The same of an answer.
+pub const ANSWER_BYTES: usize = 200;
 
 /// Everything that is kept of a dialog between two turns.
 ///
@@ -210,6 +215,17 @@ fn beyond<'a, 's>(said: impl Iterator<Item = &'s Message>, sent: &'a [Message]) 
 }
 
 impl PastTurn {
+    /// What the user asked, and what was answered, as far as that tells what it is about.
+    pub(crate) fn question_and_answer(&self) -> (&str, &str) {
+        let of = |role| {
+            let own = self.messages.iter().rfind(|message| message.role == role);
+            own.and_then(|message| message.content.as_deref()).unwrap_or_default()
+        };
+        let head = |text: &'_ str, most: usize| text.floor_char_boundary(most);
+        let (question, answer) = (of(Role::User), of(Role::Assistant));
+        (&question[..head(question, SAID_BYTES)], &answer[..head(answer, ANSWER_BYTES)])
+    }
+
     fn size_bytes(&self) -> usize {
         let messages = self.messages.iter().map(Message::size_bytes).sum::<usize>();
         let slots = self.change.set.iter().map(Slot::size_bytes).sum::<usize>();

@@ -16,10 +16,18 @@ const MAX_PIECES: usize = 256;
 /// More bytes than so many word pieces have.
 const MAX_BYTES: usize = 16 << 10;
 
+/// One in so many pieces that the vocabulary lacks, and the model does not know the text.
+const MOST_UNKNOWN: usize = 4;
+/// What such a piece is called.
+const UNKNOWN: &str = "[UNK]";
+
 /// A model that gives vectors.
 pub struct Embedder {
     tokenizer: Tokenizer,
     bert: BertModel,
+    /// The piece that stands for what is not in the vocabulary.
+    unknown: Option<u32>,
+    fingerprint: u64,
 }
 
 /// No model, or no vector.
@@ -55,14 +63,33 @@ pub enum EmbedError {
 impl Embedder {
     /// Loads `config.json`, `tokenizer.json` and `model.safetensors` of a folder.
     pub fn load(folder: &Path) -> Result<Embedder, EmbedError> {
-        let config: Config = serde_json::from_slice(&read(folder, "config.json")?)
-            .map_err(|error| wrong("config.json", error))?;
-        let tokenizer = tokenizer(&read(folder, "tokenizer.json")?)?;
-        let weights = read(folder, "model.safetensors")?;
+        let mut hasher = blake3::Hasher::new();
+        let mut read = |file| read(folder, file).inspect(|bytes| _ = hasher.update_rayon(bytes));
+        let config: Config =
+            serde_json::from_slice(&read("config.json")?).map_err(|error| wrong("config.json", error))?;
+        let tokenizer = tokenizer(&read("tokenizer.json")?)?;
+        let weights = read("model.safetensors")?;
         let weights = VarBuilder::from_buffered_safetensors(weights, DType::F32, &Device::Cpu)
             .map_err(|error| wrong("model.safetensors", error))?;
         let bert = BertModel::load(weights, &config).map_err(|error| wrong("model.safetensors", error))?;
-        Ok(Embedder { tokenizer, bert })
+        let digest = *hasher.finalize().as_bytes();
+        // 0 is for no model.
+        let fingerprint = digest.iter().take(8).fold(0, |all, byte| all << 8 | u64::from(*byte)).max(1);
+        Ok(Embedder { unknown: tokenizer.token_to_id(UNKNOWN), tokenizer, bert, fingerprint })
+    }
+
+    /// Of its files: vectors of models with another one are not to be compared.
+    pub fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+
+    /// Whether its vocabulary has the words of a text, and a vector says what it is about.
+    pub fn knows(&self, text: &str) -> bool {
+        let (Ok(pieces), Some(unknown)) = (self.tokenizer.encode(text, false), self.unknown) else {
+            return true;
+        };
+        let ids = pieces.get_ids();
+        ids.iter().filter(|id| **id == unknown).count() * MOST_UNKNOWN < ids.len().max(1)
     }
 
     /// The vector of a text, of length 1. What is beyond 256 word pieces is not looked at.

@@ -16,7 +16,7 @@ use crate::error::ApiError;
 use crate::http::auth::{Keys, Tenant};
 use crate::http::body::BodyLimits;
 use crate::http::guard;
-use crate::metrics::{Metrics, Readings, Swaps, VersionReading};
+use crate::metrics::{Metrics, NoVectors, Readings, Swaps, VersionReading};
 use crate::openai::Bounds;
 use crate::session::{Embed, Lines, Recall, Sessions};
 use crate::turn::filter::batch::Desks;
@@ -67,8 +67,13 @@ impl App {
         let Host { engine, registry, sessions, embed, config, swaps } = host;
         let permits = Arc::new(Semaphore::new(config.request_permits.min(Semaphore::MAX_PERMITS)));
         let model_id = config.model_id.clone().unwrap_or_else(|| engine.model().name.clone());
+        let no_vectors = NoVectors::default();
         Ok(Arc::new(App {
-            metrics: Metrics::new(swaps, reader(&engine, &registry, &permits, config.request_permits)),
+            metrics: Metrics::new(
+                swaps,
+                no_vectors.clone(),
+                reader(&engine, &registry, &permits, config.request_permits),
+            ),
             desks: Desks::default(),
             model_id,
             started_unix_s: unix_time().as_secs(),
@@ -84,7 +89,7 @@ impl App {
                 store: sessions,
                 lines: Arc::new(Lines::default()),
                 config: config.sessions.clone(),
-                recall: Recall::new(&config.sessions, embed),
+                recall: Recall::new(&config.sessions, embed, no_vectors),
             },
             config,
         }))

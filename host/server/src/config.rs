@@ -1,10 +1,13 @@
 //! What an operator may set of the HTTP side, and what it is checked for.
 
+mod phrases;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use jackfield_policy::Trust;
+use phrases::RECALL_PHRASES;
 
 /// How far from UTC a zone may be; policies are given nothing beyond.
 pub(crate) const MOST_OFFSET_MINUTES: i16 = 1080;
@@ -117,53 +120,6 @@ const MOST_PHRASES: usize = 256;
 /// Bytes of one.
 const MOST_PHRASE_BYTES: usize = 256;
 
-/// What people say who go back to something. Each alone decides nothing: an earlier topic must be like what is said, and more
-/// than the one that is spoken of.
-const RECALL_PHRASES: [&str; 42] = [
-    "back to what we",
-    "back to what i",
-    "back to what you",
-    "back to the",
-    "back to my",
-    "back to our",
-    "going back to",
-    "coming back to",
-    "getting back to",
-    "returning to",
-    "return to what",
-    "as we discussed",
-    "as we said",
-    "as i said before",
-    "as i said earlier",
-    "as you said before",
-    "as you said earlier",
-    "we discussed earlier",
-    "we discussed before",
-    "we talked about earlier",
-    "we talked about before",
-    "you said earlier",
-    "you said before",
-    "you mentioned earlier",
-    "you mentioned before",
-    "mentioned earlier",
-    "回到刚才",
-    "回到之前",
-    "回到前面",
-    "回到我们",
-    "刚才说",
-    "刚才聊",
-    "刚才讲",
-    "刚才提到",
-    "刚刚说",
-    "之前说",
-    "之前聊",
-    "之前提到",
-    "前面说",
-    "前面提到",
-    "继续刚才",
-    "接着刚才",
-];
-
 impl SessionConfig {
     fn check_phrases(&self) -> Result<(), ConfigError> {
         let phrases = &self.recall_phrases;
@@ -207,7 +163,7 @@ impl Default for SessionConfig {
             keep_kv: Duration::from_secs(3600),
             keep_kv_of: BTreeMap::new(),
             recall: RecallBy::Nobody,
-            recall_phrases: RECALL_PHRASES.map(str::to_owned).into(),
+            recall_phrases: RECALL_PHRASES.iter().map(|phrase| (*phrase).to_owned()).collect(),
         }
     }
 }

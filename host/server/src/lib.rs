@@ -24,8 +24,9 @@ pub use config::{
     ApiKey, ConfigError, OnConflict, OnExpired, RecallBy, ServerConfig, SessionConfig, VerifyConfig,
 };
 pub use error::ApiError;
+pub use jackfield_dialog::Embedding;
 pub use metrics::Swaps;
 pub use serve::{ServeError, serve};
-pub use session::Embed;
+pub use session::{Embed, NoVector};
 #[doc(hidden)]
 pub use turn::measure;

@@ -45,12 +45,29 @@ pub(crate) struct Metrics {
     verified: Family<Labels<1>, Counter>,
     verify_tokens: Counter,
     recalls: Family<Labels<1>, Counter>,
+    no_vectors: NoVectors,
     swaps: Swaps,
 }
 
 /// Changes of policies that were asked for, counted by all who bring them about.
 #[derive(Debug, Clone, Default)]
 pub struct Swaps(Family<Labels<2>, Counter>);
+
+/// Turns of which topics are told apart, and which have no vector for that.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct NoVectors(Family<Labels<1>, Counter>);
+
+impl NoVectors {
+    pub(crate) fn register(&self, to: &mut Registry) {
+        let help = "Turns that are told apart by their words, since they have no vector";
+        to.register("session_turns_without_vector", help, self.0.clone());
+    }
+
+    /// Counts one: `foreign` to the model, `failed`, or `late`.
+    pub(crate) fn count(&self, why: &'static str) {
+        self.0.get_or_create(&[("why", why.to_owned())]).inc();
+    }
+}
 
 impl Swaps {
     /// Counts one: what was to change (`put`, `reload`, …) and what came of it: `applied`, `unchanged` or `refused`.
@@ -60,7 +77,11 @@ impl Swaps {
 }
 
 impl Metrics {
-    pub(crate) fn new(swaps: Swaps, read: impl Fn() -> Readings + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(
+        swaps: Swaps,
+        no_vectors: NoVectors,
+        read: impl Fn() -> Readings + Send + Sync + 'static,
+    ) -> Self {
         let mut metrics = Metrics {
             registry: Registry::with_prefix("jackfield"),
             requests: Family::default(),
@@ -79,6 +100,7 @@ impl Metrics {
             verified: Family::default(),
             verify_tokens: Counter::default(),
             recalls: Family::default(),
+            no_vectors,
             swaps,
         };
         metrics.register();
@@ -124,6 +146,7 @@ impl Metrics {
             self.verify_tokens.clone(),
         );
         to.register("session_recalls", "Turns that were to go back, by outcome", self.recalls.clone());
+        self.no_vectors.register(to);
         to.register("policy_swaps", "Changes asked for, by kind and outcome", self.swaps.0.clone());
     }
 
@@ -244,7 +267,7 @@ mod tests {
 
     #[test]
     fn everything_has_its_prefix_and_counts() {
-        let metrics = Metrics::new(Swaps::default(), || Readings {
+        let metrics = Metrics::new(Swaps::default(), NoVectors::default(), || Readings {
             gauges: vec![("running_sequences", "Sequences that hold blocks", 3.0)],
             counters: vec![("preemptions", "Sequences that lost their blocks", 2)],
             versions: Vec::new(),

@@ -8,6 +8,8 @@ use crate::rules::{Config, Words};
 pub enum Listed {
     /// Goes first.
     Filler,
+    /// Goes first where a pause follows, else it stays.
+    Pause,
     /// Goes by its surprisal.
     Function,
     /// A Chinese word like any other.
@@ -16,6 +18,10 @@ pub enum Listed {
     Negation,
     /// Stays.
     Kept,
+    /// Stays, with what completes it.
+    Verb,
+    /// Stays, with what leads up to it.
+    Time,
     /// Stays, with the name behind it.
     NameAfter,
     /// Stays, with the name before it.
@@ -35,13 +41,14 @@ impl Lexicon {
     /// # Errors
     /// A phrase that is empty, stands in two lists, or could take a negation or a number with it.
     pub fn new(config: &Config) -> Result<Lexicon, String> {
-        let lists: [(&str, &Words, Listed); 9] = [
+        let lists: [(&str, &Words, Listed); 10] = [
             ("negation", &config.negation, Listed::Negation),
             ("filler", &config.filler, Listed::Filler),
+            ("pause", &config.pause, Listed::Pause),
             ("function", &config.function, Listed::Function),
             ("word", &config.word, Listed::Word),
-            ("verb", &config.verb, Listed::Kept),
-            ("time", &config.time, Listed::Kept),
+            ("verb", &config.verb, Listed::Verb),
+            ("time", &config.time, Listed::Time),
             ("keep", &config.keep, Listed::Kept),
             ("name_after", &config.name_after, Listed::NameAfter),
             ("name_before", &config.name_before, Listed::NameBefore),
@@ -106,7 +113,7 @@ fn folded(phrase: &str) -> String {
 }
 
 fn may_go(listed: Listed) -> bool {
-    matches!(listed, Listed::Filler | Listed::Function | Listed::Word)
+    matches!(listed, Listed::Filler | Listed::Pause | Listed::Function | Listed::Word)
 }
 
 /// cancell, plann: without the doubled consonant.

@@ -44,6 +44,8 @@ pub enum Kind {
 pub enum Class {
     /// Says nothing.
     Filler,
+    /// Says nothing where a pause follows; there it becomes a filler, elsewhere it stays.
+    Pause,
     /// Holds the sentence together.
     Function,
     /// Any other word.
@@ -59,8 +61,12 @@ pub enum Why {
     Fixed,
     /// A number with its unit.
     Number,
-    /// A word of the lists, a name, or in the scope of a negation.
+    /// A word of the lists, a name, or one that belongs to a word that stays.
     Word,
+    /// A verb.
+    Verb,
+    /// The name of a time.
+    Time,
     /// The negation itself.
     Negation,
     /// Introduces a name.
@@ -225,7 +231,9 @@ impl Cutter<'_, '_> {
         let word: String = (at..end).filter_map(|i| self.glyphs.get(i)).collect();
         let kind = if word.ends_with("n't") {
             Kind::Kept(Why::Negation)
-        } else if self.glyphs.written(at).is_some_and(char::is_uppercase) || self.lexicon.is_verb(&word) {
+        } else if self.lexicon.is_verb(&word) {
+            Kind::Kept(Why::Verb)
+        } else if self.glyphs.written(at).is_some_and(char::is_uppercase) {
             Kind::Kept(Why::Word)
         } else {
             Kind::Word(Class::Content)
@@ -250,7 +258,7 @@ impl Cutter<'_, '_> {
     /// End of a number of Chinese numerals, with what it counts. A single 一 is a number only beside another sign of one.
     fn number_end(&self, at: usize) -> Option<usize> {
         let from = if self.get(at) == Some('第') { at + 1 } else { at };
-        let end = self.run(from, is_numeral);
+        let end = self.numerals_end(from, is_numeral).max(self.run(from, is_numeral).min(from + 1));
         let with_unit = self.unit_end(end);
         let first = self.get(from)?;
         let certain = match (first, end - from) {
@@ -264,6 +272,13 @@ impl Cutter<'_, '_> {
         (certain && !phrase).then_some(with_unit)
     }
 
+    /// End of a row of numerals. The last one may begin a phrase of the lists: 三十(一下).
+    fn numerals_end(&self, at: usize, like: impl Fn(char) -> bool) -> usize {
+        let end = self.run(at, like);
+        let begins = |at: usize| self.listed_at(at).is_some_and(|(phrase, _)| phrase > at + 1);
+        if end > at && begins(end - 1) { end - 1 } else { end }
+    }
+
     /// Behind the units, and further numbers with theirs, that follow a number: 3点半, 2 kg.
     fn unit_end(&self, at: usize) -> usize {
         let mut end = at;
@@ -271,7 +286,7 @@ impl Cutter<'_, '_> {
             let space = usize::from(self.get(end) == Some(' '));
             let unit = self.lexicon.unit_at(self.glyphs, end + space, |unit| self.free(end..unit));
             let Some(unit) = unit else { return end };
-            end = self.run(unit, |c| is_numeral(c) || c.is_numeric());
+            end = self.numerals_end(unit, |c| is_numeral(c) || c.is_numeric());
         }
     }
 }
@@ -279,10 +294,13 @@ impl Cutter<'_, '_> {
 fn kind_of(listed: Listed) -> Kind {
     match listed {
         Listed::Filler => Kind::Word(Class::Filler),
+        Listed::Pause => Kind::Word(Class::Pause),
         Listed::Function => Kind::Word(Class::Function),
         Listed::Word => Kind::Word(Class::Content),
         Listed::Negation => Kind::Kept(Why::Negation),
         Listed::Kept => Kind::Kept(Why::Word),
+        Listed::Verb => Kind::Kept(Why::Verb),
+        Listed::Time => Kind::Kept(Why::Time),
         Listed::NameAfter => Kind::Kept(Why::NameAfter),
         Listed::NameBefore => Kind::Kept(Why::NameBefore),
     }

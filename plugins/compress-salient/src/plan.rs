@@ -110,7 +110,7 @@ impl<H: Host> Plan<'_, '_, H> {
     /// Bits, weighted. A word that the model has not judged has none, and stays, unless it only holds the sentence together.
     fn value(&self, word: &Candidate) -> Option<f32> {
         match word.class {
-            Class::Filler => None,
+            Class::Filler | Class::Pause => None,
             Class::Function => Some(word.bits.unwrap_or(self.score.unjudged_bits) * self.weight.function),
             Class::Content => word.bits.map(|bits| bits * self.weight.content),
             Class::Character => word.bits.map(|bits| bits * self.weight.character),

@@ -14,6 +14,9 @@ pub struct Config {
     pub weight: Weight,
     /// Say nothing: the first to go, and the model is not asked.
     pub filler: Words,
+    /// Say nothing where a pause follows.
+    #[serde(default)]
+    pub pause: Words,
     /// Hold a sentence together; a reader can do without most of them.
     pub function: Words,
     /// Chinese words that are kept or dropped whole, and that hide characters of other lists.

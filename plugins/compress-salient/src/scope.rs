@@ -1,4 +1,5 @@
-//! What stays because of its neighbours: what a negation negates, and names beside the words that announce them.
+//! What stays because of its neighbours: what a negation negates, names beside the words that announce them, what completes a verb,
+//! and what joins two words that stay.
 
 use crate::glyphs::{Glyphs, is_wide};
 use crate::pieces::{Class, Kind, Piece, Why};
@@ -21,9 +22,93 @@ pub fn keep(glyphs: &Glyphs<'_>, pieces: &mut [Piece]) {
             Kind::Kept(Why::Negation) => english_negation(pieces, at),
             Kind::Kept(Why::NameAfter) => chinese(glyphs, pieces, behind, NAME_GLYPHS),
             Kind::Kept(Why::NameBefore) => chinese(glyphs, pieces, (0..at).rev(), NAME_GLYPHS),
+            Kind::Kept(Why::Verb) if is_chinese(glyphs, &pieces[at]) => completion(glyphs, pieces, at),
+            Kind::Word(Class::Pause) => pause(glyphs, pieces, at),
+            Kind::Word(Class::Character) => repeated(glyphs, pieces, at),
             _ => {}
         }
     }
+    function_words(pieces);
+}
+
+/// The character behind a verb says what comes of it: 发错, 退回, 买贵.
+fn completion(glyphs: &Glyphs<'_>, pieces: &mut [Piece], at: usize) {
+    if let Some(next) = pieces.get_mut(at + 1)
+        && next.kind == Kind::Word(Class::Character)
+        && is_chinese(glyphs, next)
+    {
+        keep_word(next);
+    }
+}
+
+/// A sound of thinking, or a part of what is said: then it stays with what is beside it.
+fn pause(glyphs: &Glyphs<'_>, pieces: &mut [Piece], at: usize) {
+    let is_sound = pieces[at].glyphs.len() == 1 && is_chinese(glyphs, &pieces[at]);
+    let near = [Some(after(pieces, at)), before(pieces, at).filter(|_| !is_sound)];
+    let said: Vec<usize> =
+        near.into_iter().flatten().filter(|near| pieces.get(*near).is_some_and(is_word)).collect();
+    match said.is_empty() {
+        true => pieces[at].kind = Kind::Word(Class::Filler),
+        false => said.into_iter().chain([at]).for_each(|at| keep_word(&mut pieces[at])),
+    }
+}
+
+/// 看看, 试一试: what is said twice is one word.
+fn repeated(glyphs: &Glyphs<'_>, pieces: &mut [Piece], at: usize) {
+    let text = |at: usize| pieces.get(at).map(|piece: &Piece| glyphs.text(&piece.glyphs));
+    let same = |other: usize| text(other) == text(at);
+    let between = || text(at + 1).is_some_and(|text| matches!(text, "一" | "了"));
+    let end = match () {
+        () if same(at + 1) => at + 2,
+        () if between() && same(at + 2) => at + 3,
+        () => return,
+    };
+    pieces[at..end].iter_mut().for_each(keep_word);
+}
+
+/// Words that hold a sentence together stay behind a verb or a number (want the, 4 is), before what stays and is no verb (a 3rd, can I
+/// still), and where nothing follows that they could hold. A filler stays before a number: just two.
+fn function_words(pieces: &mut [Piece]) {
+    let kept = |at: usize| match pieces.get(at)?.kind {
+        Kind::Kept(why) => Some(why),
+        _ => None,
+    };
+    let belongs = |at: usize| {
+        let next = after(pieces, at);
+        let (left, right) = (before(pieces, at).and_then(kept), kept(next));
+        match pieces[at].kind {
+            Kind::Word(Class::Filler) => matches!(right, Some(Why::Number | Why::Time)),
+            Kind::Word(Class::Function) => {
+                let leads = right.is_some_and(|why| match why {
+                    Why::Fixed | Why::Other => false,
+                    Why::Verb => left.is_some(),
+                    _ => true,
+                });
+                let end = pieces.get(next).map(|piece| piece.kind);
+                let ends = matches!(end, None | Some(Kind::Line | Kind::Comma | Kind::Stop | Kind::Close));
+                matches!(left, Some(Why::Verb | Why::Number | Why::Time)) || leads || ends
+            }
+            _ => false,
+        }
+    };
+    let stay: Vec<usize> = (0..pieces.len()).filter(|at| belongs(*at)).collect();
+    stay.into_iter().for_each(|at| keep_word(&mut pieces[at]));
+}
+
+/// The piece before, a space skipped.
+fn before(pieces: &[Piece], at: usize) -> Option<usize> {
+    let last = at.checked_sub(1)?;
+    if pieces[last].kind == Kind::Space { last.checked_sub(1) } else { Some(last) }
+}
+
+/// The piece behind, a space skipped.
+fn after(pieces: &[Piece], at: usize) -> usize {
+    let is_space = pieces.get(at + 1).is_some_and(|piece| piece.kind == Kind::Space);
+    at + 1 + usize::from(is_space)
+}
+
+fn is_word(piece: &Piece) -> bool {
+    matches!(piece.kind, Kind::Kept(_) | Kind::Word(_))
 }
 
 /// Keeps so many Chinese glyphs, in whole pieces.
@@ -51,6 +136,7 @@ fn english_negation(pieces: &mut [Piece], at: usize) {
             Kind::Space => continue,
             Kind::Word(Class::Filler | Class::Function) if words < REACH_WORDS => keep_word(piece),
             Kind::Word(_) => return keep_word(piece),
+            Kind::Kept(Why::Word) if words < REACH_WORDS => {}
             _ => return,
         }
         words += 1;

@@ -25,26 +25,42 @@ fn all(cases: &[(&str, &str)]) {
 #[test]
 fn names_numbers_times_negations_and_verbs_stay() {
     all(&[
-        ("Well, I really want to return the red shoes from Berlin", "want return from Berlin"),
-        ("The parcel weighs about 12.5 kg and costs $1,200.50", "weighs 12.5 kg costs $1,200.50"),
-        ("It was shipped on March 3rd at 8:30 pm, I think", "shipped March 3rd 8:30 pm, think"),
-        ("The box is not really damaged at all", "is not really damaged all"),
-        ("Please don't just cancel the whole thing", "don't just cancel"),
-        ("it shouldn’t ever happen with the blue ones", "it shouldn’t ever"),
-        ("a case without any visible scratches", "without any"),
+        (
+            "Well, I really want to return the red shoes from Berlin",
+            "I really want to return the from Berlin",
+        ),
+        ("The parcel weighs about 12.5 kg and costs $1,200.50", "weighs about 12.5 kg and costs $1,200.50"),
+        ("It was shipped on March 3rd at 8:30 pm, I think", "It was shipped on March 3rd at 8:30 pm, think"),
+        ("The box is not really damaged at all", "is not really damaged at all"),
+        ("Please don't just cancel the whole thing", "don't just cancel the"),
+        ("it shouldn’t ever happen with the blue ones", "it shouldn’t ever with"),
+        ("a case without any visible scratches", "without any visible"),
     ]);
 }
 
 #[test]
 fn what_is_no_prose_stays() {
     all(&[
-        ("well, see the file src/main.rs and a@b.example please", "see src/main.rs a@b.example"),
-        ("the snake_case name, the f(x) and the a=b", "snake_case, f(x) a=b"),
-        ("the value of `the x of it` is wrong", "`the x of it`"),
-        ("really the\n```\nthe a of it\n```\nreally the", "```\nthe a of it\n```"),
-        ("so the {\"a\": \"the of\"} thing", "{\"a\": \"the of\"}"),
-        ("in the words “the of a” of the author", "“the of a”"),
-        ("see https://example.com/the/of?a=the for the rest", "see https://example.com/the/of?a=the"),
+        ("well, see the file src/main.rs and a@b.example please", "see the src/main.rs and a@b.example"),
+        ("the snake_case name, the f(x) and the a=b", "the snake_case, the f(x) and the a=b"),
+        ("the value of `the x of it` is wrong", "of `the x of it`"),
+        ("really the\n```\nthe a of it\n```\nreally the", "really the\n```\nthe a of it\n```\nreally the"),
+        ("so the {\"a\": \"the of\"} thing", "so {\"a\": \"the of\"}"),
+        ("in the words “the of a” of the author", "in “the of a” of"),
+        ("see https://example.com/the/of?a=the for the rest", "see https://example.com/the/of?a=the for"),
+    ]);
+}
+
+#[test]
+fn what_completes_a_verb_and_what_leads_to_a_number_stays() {
+    all(&[
+        ("the people want it, and the garage will look into it", "want it, and will into it"),
+        ("a bench for two in the garden of Ann", "for two in of Ann"),
+        ("four is a good number, 3 is enough", "four is, 3 is"),
+        ("just two of the boxes, just boxes", "just two of, just"),
+        ("帮我修改一下颜色，再试一试，看看窗户", "帮我修改一下，试一试，看看"),
+        ("那个，那个订单买贵了，哈密瓜呀，苹果", "那个订单买贵了，哈密"),
+        ("要是明天的话就不去呢", "要是明天的话就不去呢"),
     ]);
 }
 
@@ -52,12 +68,12 @@ fn what_is_no_prose_stays() {
 fn nothing_is_left_over_where_words_went() {
     all(&[
         ("I want, I mean, 12 kg, please.", "want, 12 kg."),
-        ("Thanks! Send the box (the blue one, please) to Ann.", "Send (one) Ann."),
-        ("Send it (please) to Ann", "Send Ann"),
-        ("Really? Well... Send it! Thanks.", "Send!"),
-        ("Thanks.\n\nSend it to Ann.\n\nThe rest is fine.\n\nKeep Bob.", "Send Ann.\n\nKeep Bob."),
-        ("- the blue thing\n- Send it\n- a box", "- Send"),
-        ("## The end\nSend it", "## end\nSend"),
+        ("Thanks! Send the box (the blue one, please) to Ann.", "Send the (one) to Ann."),
+        ("Send it (please) to Ann", "Send it to Ann"),
+        ("Really? Well... Send it! Thanks.", "Really? Send it!"),
+        ("Thanks.\n\nSend it to Ann.\n\nThe rest is fine.\n\nKeep Bob.", "Send it to Ann.\n\nKeep Bob."),
+        ("- the blue thing\n- Send it\n- a box", "- Send it"),
+        ("## The end\nSend it", "## end\nSend it"),
         ("Send Ann — please — the box", "Send Ann"),
     ]);
 }
@@ -66,7 +82,7 @@ fn nothing_is_left_over_where_words_went() {
 fn chinese_goes_in_words_and_characters_without_spaces() {
     all(&[
         ("那个，我昨天的订单就是想要退货，麻烦了", "我昨天的想要退货"),
-        ("麻烦您帮我查一下，３个苹果和两箱梨什么时候发货", "我查，３个和两箱发货"),
+        ("麻烦您帮我查一下，３个苹果和两箱梨什么时候发货", "我查一下，３个和两箱发货"),
         ("我不是很喜欢这个颜色", "我不是很喜"),
         ("我姓王小明的，住在南京路", "我姓王小明的，在南京路"),
         ("他说“的了吧”了", "他说“的了吧”了"),
@@ -80,9 +96,9 @@ fn chinese_goes_in_words_and_characters_without_spaces() {
 fn a_character_is_never_cut() {
     let family = "👨‍👩‍👧";
     all(&[
-        (&format!("买好看{family}的了"), &format!("买{family}的了")[..]),
+        (&format!("买好看{family}的了"), &format!("买好{family}的了")[..]),
         (&format!("{family}的👩‍👧 Ann"), &format!("{family}的👩‍👧 Ann")[..]),
-        ("send a cafe\u{301} thing to Zoe\u{301} 🇫🇷", "send Zoe\u{301} 🇫🇷"),
+        ("send a cafe\u{301} thing to Zoe\u{301} 🇫🇷", "send a to Zoe\u{301} 🇫🇷"),
     ]);
 }
 
@@ -126,11 +142,13 @@ fn without_the_model_only_the_lists_speak() {
     let parts = before_question("Well, the blue box is in the old garage");
     let host = Words { refuses: true, ..Words::default() };
     let edits = policy().edits(&host, &parts, &nothing_left(&parts));
-    assert_eq!(applied(&parts, &edits)[0], "blue box old garage");
+    assert_eq!(applied(&parts, &edits)[0], "blue box is in old garage");
     let keep = common::rules().replace("when_unavailable = \"rules\"", "when_unavailable = \"keep\"");
     let keep = common::configured(&keep.replace("least_prompt_tokens = 64", "least_prompt_tokens = 0"));
     let keep = keep.expect("valid");
-    let long = before_question("Well, the blue box is in the old garage behind the long house");
+    let long = before_question(
+        "Well, the blue box is in the old garage behind the long house near quiet wooden windows",
+    );
     assert_eq!(keep.edits(&host, &long, &nothing_left(&long)), []);
 }
 
@@ -164,7 +182,7 @@ fn what_the_host_protects_stays() {
     let mut parts = before_question("the blue box of the old house");
     parts[0].protected = vec![Span::new(4..12), Span::new(16..17)];
     let edits = policy().edits(&Words::default(), &parts, &nothing_left(&parts));
-    assert_eq!(applied(&parts, &edits)[0], "blue box the");
+    assert_eq!(applied(&parts, &edits)[0], "blue box of the");
 }
 
 #[test]
@@ -197,7 +215,7 @@ fn a_cut_within_the_cached_message_stays_behind_the_cut() {
     parts[0].cached_bytes = 14;
     let edits = policy().edits(&Words::default(), &parts, &nothing_left(&parts));
     assert!(edits.iter().all(|edit| edit.at.start >= 14), "{edits:?}");
-    assert_eq!(applied(&parts, &edits)[0], "the Alpha Box,");
+    assert_eq!(applied(&parts, &edits)[0], "the Alpha Box, of with");
 }
 
 #[test]

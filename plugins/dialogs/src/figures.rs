@@ -1,6 +1,6 @@
 //! The figures of a measurement, by half and language, and a list of what went wrong in the half that rules are written by.
 
-use crate::{Dialog, GoldSlot, Lang, Split, Turn, courtesy, load, slots};
+use crate::{Dialog, GoldSlot, Lang, Split, Turn, courtesy, load, salient, slots};
 use jackfield_sdk::{Slot, Value};
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
@@ -32,6 +32,10 @@ pub struct Counts {
     pub removed: usize,
     /// Words that must stay and would go.
     pub lost: usize,
+    /// Characters that the lists of `compress-salient` would drop.
+    pub salient_removed: usize,
+    /// Words that must stay and would go with them.
+    pub salient_lost: usize,
 }
 
 /// Counts by half, language, and for slots by name.
@@ -45,11 +49,12 @@ pub struct Figures {
 
 /// Measures the shipped rules.
 pub fn measure() -> Result<Figures, String> {
-    let (player, rules) = (slots::Player::new()?, courtesy::rules()?);
+    let (player, rules, policy) = (slots::Player::new()?, courtesy::rules()?, salient::policy()?);
     let mut figures = Figures::default();
     for dialog in load()? {
         player.play(&dialog, &mut figures)?;
         courtesy::drop_from(&rules, &dialog, &mut figures)?;
+        salient::drop_from(&policy, &dialog, &mut figures)?;
     }
     Ok(figures)
 }
@@ -83,6 +88,8 @@ impl Counts {
         self.characters += other.characters;
         self.removed += other.removed;
         self.lost += other.lost;
+        self.salient_removed += other.salient_removed;
+        self.salient_lost += other.salient_lost;
     }
 }
 
@@ -151,6 +158,15 @@ impl Figures {
         self.note(dialog, || format!("left {rest:?} of {:?}", turn.text));
     }
 
+    pub(crate) fn salient_lost(&mut self, dialog: &Dialog, turn: &Turn, word: &str) {
+        self.group(dialog).salient_lost += 1;
+        self.note(dialog, || format!("salient lost {word:?}: {:?}", turn.text));
+    }
+
+    pub(crate) fn salient_removed(&mut self, dialog: &Dialog, characters: usize) {
+        self.group(dialog).salient_removed += characters;
+    }
+
     fn group(&mut self, dialog: &Dialog) -> &mut Counts {
         self.groups.entry((dialog.split, dialog.lang)).or_default()
     }
@@ -173,7 +189,7 @@ impl Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{:<13} {:>7} {:>5} {:>5} | {:>5} {:>6} {:>5} {:>9} {:>6} | {:>8} {:>4} {:>6} | {:>5} {:>13} {:>4}",
+            "{:<13} {:>7} {:>5} {:>5} | {:>5} {:>6} {:>5} {:>9} {:>6} | {:>8} {:>4} {:>6} | {:>5} {:>13} {:>4} | {:>13} {:>4}",
             "half",
             "dialogs",
             "goals",
@@ -188,6 +204,8 @@ impl Display for Figures {
             "little",
             "chars",
             "dropped/turn",
+            "lost",
+            "salient/turn",
             "lost"
         )?;
         for split in [Split::Rules, Split::Report] {
@@ -220,9 +238,11 @@ impl Display for Figures {
 fn row(f: &mut fmt::Formatter<'_>, name: &str, c: &Counts) -> fmt::Result {
     let per_turn = c.removed as f64 / c.turns.max(1) as f64;
     let percent = 100.0 * share(c.removed, c.characters);
+    let salient = c.salient_removed as f64 / c.turns.max(1) as f64;
+    let salient_percent = 100.0 * share(c.salient_removed, c.characters);
     writeln!(
         f,
-        "{name:<13} {:>7} {:>5} {:>5} | {:>5} {:>6} {:>5} {:>9.3} {:>6.3} | {:>7.1}% {:>4} {:>6} | {:>5} {:>5.2} ({percent:>4.1}%) {:>4}",
+        "{name:<13} {:>7} {:>5} {:>5} | {:>5} {:>6} {:>5} {:>9.3} {:>6.3} | {:>7.1}% {:>4} {:>6} | {:>5} {:>5.2} ({percent:>4.1}%) {:>4} | {salient:>5.2} ({salient_percent:>4.1}%) {:>4}",
         c.dialogs,
         c.goals,
         c.turns,
@@ -236,6 +256,7 @@ fn row(f: &mut fmt::Formatter<'_>, name: &str, c: &Counts) -> fmt::Result {
         c.answered_too_little,
         c.characters,
         per_turn,
-        c.lost
+        c.lost,
+        c.salient_lost
     )
 }

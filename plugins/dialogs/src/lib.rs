@@ -2,6 +2,7 @@
 
 pub mod courtesy;
 pub mod figures;
+pub mod salient;
 pub mod slots;
 
 use jackfield_sdk::Value;

@@ -46,6 +46,22 @@ fn courtesy_goes_and_nothing_that_must_stay() {
 }
 
 #[test]
+fn the_lists_of_salient_let_nothing_go_that_must_stay() {
+    let figures = measured();
+    for split in [Split::Rules, Split::Report] {
+        let counts = figures.half(split);
+        assert_eq!(
+            counts.salient_lost,
+            0,
+            "{split:?}: words that must stay would go\n{}",
+            figures.notes.join("\n")
+        );
+        let share = counts.salient_removed as f64 / counts.characters as f64;
+        assert!(share >= 0.05, "{split:?}: only {:.1} % of the characters go\n{figures}", 100.0 * share);
+    }
+}
+
+#[test]
 fn what_is_answered_without_a_model_is_the_rules_to_answer() {
     let figures = measured();
     for split in [Split::Rules, Split::Report] {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use jackfield_model::Embedder;
 use jackfield_policy::step_aside;
+use jackfield_server::{Embedding, NoVector};
 
 use crate::Failure;
 use crate::config::EmbeddingsRef;
@@ -33,8 +34,10 @@ enum Source {
 /// A text, and until when somebody waits for its vector.
 struct Text {
     text: String,
+    /// It has none where the model does not know its words.
+    only_known: bool,
     until: Instant,
-    responder: SyncSender<Result<Vec<f32>, String>>,
+    responder: SyncSender<Result<Embedding, NoVector>>,
 }
 
 impl Embeddings {
@@ -65,17 +68,30 @@ impl Embeddings {
 
     /// The vector of a text, or why there is none; within `patience`.
     pub(crate) fn embed(&self, text: &str, patience: Duration) -> Result<Vec<f32>, String> {
+        match self.ask(text, false, patience) {
+            Ok(Embedding { vector, .. }) => Ok(vector),
+            Err(NoVector::Failed(why)) => Err(why),
+            Err(NoVector::Foreign) => Err("the model does not know the text".into()),
+        }
+    }
+
+    /// The same where the model knows the text.
+    pub(crate) fn embed_known(&self, text: &str, patience: Duration) -> Result<Embedding, NoVector> {
+        self.ask(text, true, patience)
+    }
+
+    fn ask(&self, text: &str, only_known: bool, patience: Duration) -> Result<Embedding, NoVector> {
         let inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let inbox = inbox.ok_or_else(absent)?;
+        let inbox = inbox.ok_or_else(|| NoVector::Failed(absent()))?;
         let (responder, vector) = sync_channel(1);
-        let text = Text { text: text.into(), until: Instant::now() + patience, responder };
+        let text = Text { text: text.into(), only_known, until: Instant::now() + patience, responder };
         inbox.try_send(text).map_err(|error| match error {
-            TrySendError::Full(_) => super::busy(),
-            TrySendError::Disconnected(_) => stopped(),
+            TrySendError::Full(_) => NoVector::Failed(super::busy()),
+            TrySendError::Disconnected(_) => NoVector::Failed(stopped()),
         })?;
         vector.recv_timeout(patience).map_err(|error| match error {
-            RecvTimeoutError::Timeout => super::busy(),
-            RecvTimeoutError::Disconnected => stopped(),
+            RecvTimeoutError::Timeout => NoVector::Failed(super::busy()),
+            RecvTimeoutError::Disconnected => NoVector::Failed(stopped()),
         })?
     }
 }
@@ -122,13 +138,19 @@ fn load(folder: &Path) -> Result<SyncSender<Text>, String> {
 }
 
 fn serve(embedder: &Embedder, pool: &rayon::ThreadPool, texts: &Receiver<Text>) {
-    for Text { text, until, responder } in texts {
+    for Text { text, only_known, until, responder } in texts {
         // Nobody waits any more.
         if Instant::now() >= until {
             continue;
         }
-        let vector = pool.install(|| embedder.embed(&text)).map_err(|error| error.to_string());
-        let _ = responder.send(vector);
+        let embedding = match only_known && !embedder.knows(&text) {
+            true => Err(NoVector::Foreign),
+            false => pool
+                .install(|| embedder.embed(&text))
+                .map(|vector| Embedding { vector, model: embedder.fingerprint() })
+                .map_err(|error| NoVector::Failed(error.to_string())),
+        };
+        let _ = responder.send(embedding);
     }
 }
 

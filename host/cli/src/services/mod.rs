@@ -32,7 +32,7 @@ impl ModelServices {
     pub(crate) fn embed_for_recall(self: &Arc<Self>) -> Embed {
         self.embeddings.prepare("sessions.recall finds nothing");
         let services = Arc::clone(self);
-        Arc::new(move |text, patience| services.embeddings.embed(text, patience))
+        Arc::new(move |text, patience| services.embeddings.embed_known(text, patience))
     }
 
     fn tokenizer(&self) -> &Tokenizer {

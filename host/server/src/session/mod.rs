@@ -4,11 +4,12 @@ pub(crate) mod api;
 mod line;
 mod messages;
 mod open;
+mod phrases;
 mod recall;
 mod request;
 mod view;
 
 pub(crate) use line::Lines;
 pub(crate) use open::{OpenSession, Outcome, Sessions};
-pub use recall::Embed;
+pub use recall::{Embed, NoVector};
 pub(crate) use recall::{Recall, Wanted, Went};

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use jackfield_dialog::{
-    Change, Dialog, Found, Message, PastTurn, Role, Session, SessionKey, SessionStore, StoreError, Version,
+    Change, Dialog, Embedding, Found, Message, PastTurn, Role, Session, SessionKey, SessionStore, StoreError,
+    Version,
 };
 use tokio::task::{AbortHandle, JoinHandle};
 
 use super::line::{Lines, Place};
 use super::messages::{Sent, sent};
-use super::recall::Recall;
+use super::recall::{NoVector, Recall};
 use crate::config::{OnConflict, OnExpired, SessionConfig};
 use crate::error::ApiError;
 use crate::openai;
@@ -64,7 +65,7 @@ pub(crate) struct OpenSession {
     /// Somebody wanted it to go back.
     pub(super) was_asked_back: bool,
     /// The vector of this turn, in the making.
-    pub(super) summary: Option<JoinHandle<Result<Vec<f32>, String>>>,
+    pub(super) summary: Option<JoinHandle<Result<Embedding, NoVector>>>,
     /// The state that will be committed.
     pub(crate) dialog: Dialog,
 }
@@ -187,8 +188,9 @@ impl OpenSession {
     /// 409 when another host committed a turn in between and that is not to be merged, or the session was deleted; then
     /// nothing of this turn is kept.
     pub(crate) async fn commit(mut self, outcome: Outcome) -> Result<(), ApiError> {
-        let vector = self.summary(outcome.answer.as_deref().unwrap_or_default()).await;
-        let OpenSession { store, key, on_conflict, version, session, sent, dialog, resumes, .. } = self;
+        let embedding = self.summary(outcome.answer.as_deref().unwrap_or_default()).await;
+        let OpenSession { store, key, on_conflict, version, session, sent, dialog, resumes, recall, .. } =
+            self;
         let mut messages = sent.messages;
         messages.extend(outcome.answer.map(|answer| Message::plain(Role::Assistant, answer)));
         let turn = PastTurn {
@@ -209,7 +211,9 @@ impl OpenSession {
                     "two turns at once changed a slot; the later one holds"
                 );
             });
-            next.place_last(vector.as_deref());
+            if recall.is_some() || !next.segments.is_empty() {
+                next.place_last(embedding.as_ref());
+            }
             if let Some(instructions) = &sent.instructions {
                 next.instructions.clone_from(instructions);
             }

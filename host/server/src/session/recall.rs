@@ -3,29 +3,35 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use aho_corasick::{AhoCorasick, MatchKind};
-use jackfield_dialog::Recalled;
+use jackfield_dialog::{ANSWER_BYTES, Embedding, Recalled, SAID_BYTES, Sought};
 
 use super::open::OpenSession;
+use super::phrases::Phrases;
 use crate::config::{RecallBy, SessionConfig};
+use crate::metrics::NoVectors;
 use crate::openai;
 
 /// The vector of a text, of length 1, or why there is none, within the time given. Blocks its thread.
-pub type Embed = Arc<dyn Fn(&str, Duration) -> Result<Vec<f32>, String> + Send + Sync>;
+pub type Embed = Arc<dyn Fn(&str, Duration) -> Result<Embedding, NoVector> + Send + Sync>;
+
+/// Why a text has no vector.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoVector {
+    /// The model does not know its words.
+    Foreign,
+    /// There is no model, or no time.
+    Failed(String),
+}
 
 /// How long a turn waits for the vector of what it is to go back to. It takes milliseconds; this is for a host that is full.
 const RECALL_PATIENCE: Duration = Duration::from_millis(500);
 /// How long the end of a turn waits for each of the two vectors of what was said, where they are not there yet.
 const SUMMARY_PATIENCE: Duration = Duration::from_millis(500);
-/// Of what a user says, the bytes that are looked at: the topic is named early, and long texts take long.
-const SAID_BYTES: usize = 600;
-/// The same of an answer.
-const ANSWER_BYTES: usize = 200;
-
 /// What recall needs of the host.
 pub(crate) struct Recall {
     embed: Embed,
     phrases: Option<Phrases>,
+    no_vectors: NoVectors,
 }
 
 /// What is to be gone back to.
@@ -33,6 +39,10 @@ pub(crate) struct Recall {
 pub(crate) struct Wanted {
     /// In words.
     text: String,
+    /// Of these, those that name it.
+    named: String,
+    /// And those beside them.
+    beside: String,
     /// It may be what is spoken of already.
     may_stay: bool,
 }
@@ -52,14 +62,19 @@ pub(crate) enum Went {
 
 impl Recall {
     /// None where nothing is recalled.
-    pub(crate) fn new(config: &SessionConfig, embed: Option<Embed>) -> Option<Arc<Recall>> {
+    pub(crate) fn new(
+        config: &SessionConfig,
+        embed: Option<Embed>,
+        no_vectors: NoVectors,
+    ) -> Option<Arc<Recall>> {
         let phrases = match config.recall {
             RecallBy::Nobody => return None,
             RecallBy::Request => None,
             RecallBy::Phrases => Phrases::new(&config.recall_phrases),
         };
-        let embed = embed.unwrap_or_else(|| Arc::new(|_: &str, _| Err("this host has no embeddings".into())));
-        Some(Arc::new(Recall { embed, phrases }))
+        let absent = || NoVector::Failed("this host has no embeddings".into());
+        let embed = embed.unwrap_or_else(|| Arc::new(move |_: &str, _| Err(absent())));
+        Some(Arc::new(Recall { embed, phrases, no_vectors }))
     }
 }
 
@@ -67,7 +82,12 @@ impl Went {
     /// For the trace.
     pub(crate) fn did(&self) -> String {
         match self {
-            Went::Back(Recalled { turn, likeness }) => format!("back to turn {turn}, likeness {likeness:.2}"),
+            Went::Back(Recalled { turn, likeness, by_words: false }) => {
+                format!("back to turn {turn}, likeness {likeness:.2}")
+            }
+            Went::Back(Recalled { turn, likeness, .. }) => {
+                format!("back to turn {turn}, by words: {likeness:.2}")
+            }
             Went::Nowhere => "nothing: no other segment is like it".into(),
             Went::Failed(why) => format!("nothing: {why}"),
             Went::Off => "nothing: recall is off".into(),
@@ -94,9 +114,10 @@ impl OpenSession {
             Some(openai::Recall::Said) => Some(self.wanted_as("")),
             Some(openai::Recall::About(text)) => Some(self.wanted_as(text)),
             None => {
-                let said = self.utterance().filter(|said| phrases.is_some_and(|them| them.are_in(said)))?;
+                let text = self.utterance()?;
+                let (named, beside) = phrases?.around(head(text, SAID_BYTES))?;
                 // A phrase alone does not tell whether it is this topic that is meant.
-                Some(Wanted { text: said.to_owned(), may_stay: true })
+                Some(Wanted { text: text.to_owned(), named, beside, may_stay: true })
             }
         }
     }
@@ -104,7 +125,8 @@ impl OpenSession {
     /// The same for somebody who knows that another segment is meant. What the user says, where `text` is empty.
     pub(crate) fn wanted_as(&self, text: &str) -> Wanted {
         let text = if text.is_empty() { self.utterance().unwrap_or_default() } else { text };
-        Wanted { text: text.to_owned(), may_stay: false }
+        let named = head(text, SAID_BYTES).to_owned();
+        Wanted { text: text.to_owned(), named, beside: String::new(), may_stay: false }
     }
 
     /// Goes back, where there is a segment to go back to: the turn follows its last one then. Waits for a vector, on a thread
@@ -121,9 +143,13 @@ impl OpenSession {
 
     fn find(&self, wanted: &Wanted) -> Went {
         let Some(recall) = &self.recall else { return Went::Off };
-        match (recall.embed)(head(&wanted.text, SAID_BYTES), RECALL_PATIENCE) {
-            Ok(vector) => self.session.recall(&vector, wanted.may_stay).map_or(Went::Nowhere, Went::Back),
-            Err(why) => Went::Failed(why),
+        let embedding = (recall.embed)(head(&wanted.text, SAID_BYTES), RECALL_PATIENCE);
+        let Wanted { named, beside, may_stay, .. } = wanted;
+        let sought = Sought { embedding: embedding.as_ref().ok(), named, beside, may_stay: *may_stay };
+        match (self.session.recall(&sought), embedding) {
+            (Some(found), _) => Went::Back(found),
+            (None, Err(NoVector::Failed(why))) => Went::Failed(why),
+            (None, _) => Went::Nowhere,
         }
     }
 
@@ -135,17 +161,20 @@ impl OpenSession {
     }
 
     /// The vector of what was said in this turn, where there is one.
-    pub(super) async fn summary(&mut self, answer: &str) -> Option<Vec<f32>> {
+    pub(super) async fn summary(&mut self, answer: &str) -> Option<Embedding> {
         self.summarise(answer);
-        match tokio::time::timeout(2 * SUMMARY_PATIENCE, self.summary.take()?).await {
-            Ok(Ok(Ok(vector))) => Some(vector),
-            Ok(Ok(Err(why))) => {
+        let why = match tokio::time::timeout(2 * SUMMARY_PATIENCE, self.summary.take()?).await {
+            Ok(Ok(Ok(embedding))) => return Some(embedding),
+            Ok(Ok(Err(NoVector::Foreign))) => "foreign",
+            Ok(Ok(Err(NoVector::Failed(why)))) => {
                 tracing::debug!(why, "a turn has no vector");
-                None
+                "failed"
             }
             // No thread for it in time, or a panic there.
-            Ok(Err(_)) | Err(_) => None,
-        }
+            Ok(Err(_)) | Err(_) => "late",
+        };
+        self.recall.iter().for_each(|recall| recall.no_vectors.count(why));
+        None
     }
 
     fn summarise(&mut self, answer: &str) {
@@ -160,37 +189,11 @@ impl OpenSession {
 /// A vector of the question, added to one of question and answer. A question that goes on ("and how long?") does not name its
 /// topic, its answer mostly does; and where the model is lost in what was said before, its answer is about that, whatever is
 /// asked.
-fn exchange(embed: &Embed, said: &str, answer: &str) -> Result<Vec<f32>, String> {
+fn exchange(embed: &Embed, said: &str, answer: &str) -> Result<Embedding, NoVector> {
     let question = embed(said, SUMMARY_PATIENCE)?;
-    let both = embed(&format!("{said}\n{answer}"), SUMMARY_PATIENCE)?;
-    Ok(question.iter().zip(&both).map(|(question, both)| question + both).collect())
-}
-
-/// Words that say that something said before is meant, in any case.
-struct Phrases(AhoCorasick);
-
-impl Phrases {
-    /// None when nothing can be searched for with these.
-    fn new(phrases: &[String]) -> Option<Phrases> {
-        let phrases = phrases.iter().map(|phrase| phrase.to_lowercase());
-        // Overlapping matches: one that ends inside a word must not hide another.
-        let built = AhoCorasick::builder().match_kind(MatchKind::Standard).build(phrases);
-        built.inspect_err(|error| tracing::warn!(%error, "phrases cannot be looked for")).ok().map(Phrases)
-    }
-
-    fn are_in(&self, text: &str) -> bool {
-        let text = text.to_lowercase();
-        self.0
-            .find_overlapping_iter(&text)
-            .any(|found| !joins_letters(&text, found.start()) && !joins_letters(&text, found.end()))
-    }
-}
-
-/// Whether a letter of a script that puts spaces between words stands on both sides.
-fn joins_letters(text: &str, at: usize) -> bool {
-    let is_letter = |character: char| character.is_alphabetic() && character < '\u{2e80}';
-    let (before, after) = text.split_at(at);
-    before.chars().next_back().is_some_and(is_letter) && after.chars().next().is_some_and(is_letter)
+    let Embedding { mut vector, model } = embed(&format!("{said}\n{answer}"), SUMMARY_PATIENCE)?;
+    vector.iter_mut().zip(&question.vector).for_each(|(both, question)| *both += question);
+    Ok(Embedding { vector, model })
 }
 
 /// The beginning of a text, whole characters in so many bytes at most.

@@ -5,20 +5,23 @@ use crate::openai::{Message, Role};
 use crate::session::{Outcome, Sessions};
 
 /// Vectors by the words of a text: one number for each of some words, and one for all others.
-fn by_words(text: &str, _: Duration) -> Result<Vec<f32>, String> {
+fn by_words(text: &str, _: Duration) -> Result<Embedding, NoVector> {
     const WORDS: [&str; 3] = ["kyoto", "bread", "taxes"];
     if text.contains("unknowable") {
-        return Err("busy".into());
+        return Err(NoVector::Failed("busy".into()));
+    }
+    if !text.is_ascii() {
+        return Err(NoVector::Foreign);
     }
     let mut vector: Vec<f32> = WORDS.iter().map(|word| text.matches(word).count() as f32).collect();
     vector.push(0.1);
-    Ok(vector)
+    Ok(Embedding { vector, model: 1 })
 }
 
 fn sessions(recall: RecallBy) -> Sessions {
     let config = SessionConfig { recall, ..SessionConfig::default() };
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new(MemoryLimits::default()));
-    let recall = Recall::new(&config, Some(Arc::new(by_words)));
+    let recall = Recall::new(&config, Some(Arc::new(by_words)), NoVectors::default());
     Sessions { store, lines: Arc::default(), config, recall }
 }
 
@@ -95,7 +98,7 @@ async fn without_a_vector_the_turn_goes_on() {
     let session = begun(&sessions, "x").await.session;
     assert_eq!(session.segments.last().map(|segment| segment.turns.as_slice()), Some(&[4, 5][..]));
     let config = SessionConfig { recall: RecallBy::Request, ..SessionConfig::default() };
-    let recall = Recall::new(&config, None).expect("it is on");
+    let recall = Recall::new(&config, None, NoVectors::default()).expect("it is on");
     assert!((recall.embed)("text", Duration::ZERO).is_err());
 }
 
@@ -123,9 +126,10 @@ async fn a_long_answer_is_heard_before_its_end() {
     let mut turn = begun(&sessions, "hello").await;
     turn.hear("kyoto");
     assert!(turn.summary.is_none(), "more may come");
-    turn.hear(&format!("kyoto {}", "好".repeat(ANSWER_BYTES)));
+    turn.hear(&format!("kyoto {}", "and ".repeat(ANSWER_BYTES)));
     assert!(turn.summary.is_some());
-    assert_eq!(turn.summary("bread").await, Some(vec![1.0, 0.0, 0.0, 0.2]), "what was heard counts");
+    let heard = turn.summary("bread").await.map(|embedding| embedding.vector);
+    assert_eq!(heard, Some(vec![1.0, 0.0, 0.0, 0.2]), "what was heard counts");
 }
 
 #[test]
@@ -137,14 +141,53 @@ fn phrases_are_found_in_any_case_and_not_in_the_middle_of_words() {
         "回到刚才说的京都旅游",
         "我们之前聊的跑步训练",
         "那前面提到的方法呢",
+        "還是說說那個訂單",
     ] {
-        assert!(phrases.are_in(said), "{said}");
+        assert!(phrases.around(said).is_some(), "{said}");
     }
     for said in ["Texas we said no to", "I sent the parcel back", "现在几点了", "back to them", ""] {
-        assert!(!phrases.are_in(said), "{said}");
+        assert!(phrases.around(said).is_none(), "{said}");
     }
     let own = Phrases::new(&["ZURÜCK zu".into(), "zu".into()]).expect("they can be looked for");
-    assert!(own.are_in("Zurück zu gestern") && !own.are_in("zuerst"));
+    assert!(own.around("Zurück zu gestern").is_some() && own.around("zuerst").is_none());
+}
+
+#[test]
+fn what_is_named_stands_behind_the_phrase() {
+    let phrases = Phrases::new(&SessionConfig::default().recall_phrases).expect("they can be looked for");
+    let around = |said: &str| phrases.around(said).expect("a phrase");
+    assert_eq!(around("嗯，回到刚才说的京都，先去哪？"), ("的京都".into(), "嗯， ，先去哪？".into()));
+    assert_eq!(around("Back to the trip: when?"), (" trip".into(), " : when?".into()));
+    assert_eq!(around("之前说"), (String::new(), " ".into()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_model_does_not_know_is_found_by_its_words() {
+    let sessions = sessions(RecallBy::Phrases);
+    for said in [
+        "我打算四月去京都旅游，有什么值得看的寺庙？",
+        "我用酸面团烤面包，可是面包总是发不起来，哪里出了错？",
+        "在家办公的房租能不能抵扣个人所得税？",
+    ] {
+        done(begun(&sessions, said).await, "好的。").await;
+    }
+    let mut text = String::new();
+    let mut registry = prometheus_client::registry::Registry::default();
+    sessions.recall.as_ref().expect("it is on").no_vectors.register(&mut registry);
+    prometheus_client::encoding::text::encode(&mut text, &registry).expect("text");
+    assert!(text.contains("session_turns_without_vector_total{why=\"foreign\"} 3"), "{text}");
+    let went = |said: &'static str| {
+        let sessions = &sessions;
+        async move {
+            let mut turn = begun(sessions, said).await;
+            let wanted = turn.wanted(None).expect("a phrase");
+            turn.go_back(&wanted).did()
+        }
+    };
+    assert_eq!(went("回到刚才说的京都旅游，先去哪座寺庙？").await, "back to turn 1, by words: 1.00");
+    assert!(went("还是说说面包吧").await.starts_with("back to turn 2"));
+    assert!(went("回到刚才说的股票").await.starts_with("nothing"));
+    assert!(went("之前说的京都和面包").await.starts_with("nothing"));
 }
 
 #[test]
