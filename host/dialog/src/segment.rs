@@ -228,7 +228,8 @@ impl Session {
         let all: f32 = ranked.iter().map(|(_, by)| by).sum();
         let (place, best) = *ranked.first()?;
         let next = ranked.get(1).map_or(0.0, |(_, by)| *by);
-        (best >= least && best >= CLEARLY * next).then(|| (place, best / all))
+        // Who names two means neither for certain, however much is said of one.
+        (best >= least && best >= CLEARLY * next && next < LEAST_WORDS_TO_RECALL).then(|| (place, best / all))
     }
 
     /// The words of a segment's turns.
