@@ -145,3 +145,72 @@ impl RowOutliers<'_> {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COLS: usize = 4 * GROUP;
+
+    /// Rows of ones with larger numbers in some columns, taken group by group as kernels do.
+    fn taken(rows: &[Vec<(usize, f32)>]) -> (Outliers, Vec<Vec<f32>>) {
+        let mut outliers = Outliers::default();
+        outliers.resize(rows.len(), COLS);
+        let shared = outliers.shared();
+        let mut left = Vec::new();
+        for (token, large) in rows.iter().enumerate() {
+            let mut row = vec![1.0; COLS];
+            large.iter().for_each(|(column, value)| row[*column] = *value);
+            let limit = limit(&row);
+            // SAFETY: one row at a time.
+            let mut places = unsafe { shared.row(token) };
+            for (group, x) in row.as_chunks_mut().0.iter_mut().enumerate() {
+                places.take(group * GROUP..(group + 1) * GROUP, x, limit);
+            }
+            left.push(row);
+        }
+        (outliers, left)
+    }
+
+    #[test]
+    fn four_tokens_share_columns_and_keep_their_own_values() {
+        let rows = [
+            vec![(100, 50.0), (3, -40.0)],
+            vec![],
+            vec![(3, 60.0), (127, 30.0)],
+            vec![(0, 70.0)],
+            vec![(64, 80.0)],
+        ];
+        let (outliers, left) = taken(&rows);
+        let of = |token| outliers.around(token).map(|(column, values)| (column, *values)).collect::<Vec<_>>();
+        let want = [
+            (0, [0.0, 0.0, 0.0, 70.0]),
+            (3, [-40.0, 0.0, 60.0, 0.0]),
+            (100, [50.0, 0.0, 0.0, 0.0]),
+            (127, [0.0, 0.0, 30.0, 0.0]),
+        ];
+        assert_eq!(of(0), want);
+        assert_eq!(of(3), want, "a neighbour sees the same");
+        assert_eq!(of(4), [(64, [80.0, 0.0, 0.0, 0.0])]);
+        assert_eq!((left[2][3], left[2][127], left[2][100]), (0.0, 0.0, 1.0));
+    }
+
+    #[test]
+    fn what_is_like_the_rest_or_not_a_number_stays() {
+        let even: Vec<(usize, f32)> = (0..COLS).map(|column| (column, 9.0)).collect();
+        let rows = [even, vec![(5, 9.0)], vec![(5, f32::NAN), (6, 1e6)], vec![(5, f32::INFINITY)]];
+        assert_eq!(taken(&rows).0.around(0).count(), 0);
+    }
+
+    #[test]
+    fn there_is_room_for_all_that_can_be() {
+        // As many as are above ten times the mean: one more, and none is.
+        let most = |count: usize| (0..count).map(|column| (7 * column % COLS, 1e6)).collect::<Vec<_>>();
+        let full = taken(&[most(12)]).0;
+        assert_eq!(full.around(0).count(), 12);
+        assert_eq!(taken(&[most(13)]).0.around(0).count(), 0);
+        let apart: Vec<Vec<(usize, f32)>> =
+            (0..4).map(|token| (0..12).map(|column| (4 * column + token, 1e6)).collect()).collect();
+        assert_eq!(taken(&apart).0.around(0).count(), 48);
+    }
+}
