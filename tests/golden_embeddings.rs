@@ -41,6 +41,20 @@ fn vectors_are_those_of_transformers() {
 }
 
 #[test]
+fn a_text_of_words_that_the_vocabulary_lacks_is_not_known() {
+    let embedder = Embedder::load(&support::embeddings_folder()).expect("the model loads");
+    for known in ["a trip to Kyoto", "naïve café", "12,000 €", ""] {
+        assert!(embedder.knows(known), "{known}");
+    }
+    for unknown in ["铁路通票划算吗？", "回到刚才的CSV问题"] {
+        assert!(!embedder.knows(unknown), "{unknown}");
+    }
+    let again = Embedder::load(&support::embeddings_folder()).expect("the model loads");
+    assert_eq!(embedder.fingerprint(), again.fingerprint());
+    assert_ne!(embedder.fingerprint(), 0);
+}
+
+#[test]
 fn a_text_has_a_bound() {
     let embedder = Embedder::load(&support::embeddings_folder()).expect("the model loads");
     assert!(embedder.embed(&"a ".repeat(8 << 10)).is_ok());
