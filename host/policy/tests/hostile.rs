@@ -146,7 +146,7 @@ fn a_request_as_large_as_the_memory_faults_alone() {
         policy.route(&turn(1), &request, &fleet()).map(|called| called.answer)
     };
     let fine = Ok(Decision::Answer("fine".into()));
-    for too_large in [limit_bytes as usize, 16 << 20] {
+    for too_large in [limit_bytes, 16 << 20] {
         assert_eq!(asked(1 << 20), fine);
         assert_eq!(asked(too_large), Err(Fault::Memory { limit_bytes }));
     }
