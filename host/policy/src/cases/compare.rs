@@ -132,7 +132,8 @@ mod tests {
         let next = shown(&json!({ "next": run, "state": "s" }), json!({ "next": { "answer": "hi" } }));
         assert!(next[0].starts_with("/next: expected {\"answer\":\"hi\"}, found {\"run\""), "{next:?}");
         assert_eq!(shown(&run, json!({ "answer": null })), [""; 0]);
-        assert_eq!(shown(&run, json!({ "run": { "task": 1 } })), ["/run/task: expected 1, found null"]);
+        let record = json!({ "run": { "mode": "generate", "task": null } });
+        assert_eq!(shown(&record, json!({ "run": { "task": 1 } })), ["/run/task: expected 1, found null"]);
     }
 
     #[test]
