@@ -26,10 +26,12 @@ def message(error):
 
 def _place(traceback):
     """The innermost line that is not of this package. By hand: `traceback` reads files, and a component has none."""
+    # By the whole path: an author's own folder may be called jackfield, too.
+    package = _place.__code__.co_filename.rpartition("/")[0] + "/"
     place = None
     while traceback is not None:
         path = traceback.tb_frame.f_code.co_filename
-        if "/jackfield/" not in path:
+        if not path.startswith(package):
             place = f"{path.rsplit('/', 1)[-1]}, line {traceback.tb_lineno}"
         traceback = traceback.tb_next
     return place
