@@ -108,9 +108,7 @@ impl Segment {
     pub(crate) fn size_bytes(&self) -> usize {
         size_of::<Segment>() + size_of_val(self.turns.as_slice()) + self.sum.steps.len()
     }
-}
 
-impl Segment {
     /// How like a vector it is; none where they cannot be compared.
     fn likeness(&self, Embedding { vector, model }: &Embedding) -> Option<f32> {
         let is_comparable = self.model == *model && self.sum.width() == vector.len();

@@ -27,6 +27,7 @@ pub enum NoVector {
 const RECALL_PATIENCE: Duration = Duration::from_millis(500);
 /// How long the end of a turn waits for each of the two vectors of what was said, where they are not there yet.
 const SUMMARY_PATIENCE: Duration = Duration::from_millis(500);
+
 /// What recall needs of the host.
 pub(crate) struct Recall {
     embed: Embed,
